@@ -50,8 +50,8 @@ impl BlobStore {
         self.recent.unless_noted(hash.as_str(), || ()).is_none()
     }
 
-    /// Returns whether the store contains no blob, neither in its place nor in the trash. A directory that cannot be
-    /// read counts as not empty, and a missing directory counts as empty.
+    /// Returns whether the store has no blobs and its trash is empty. If the directory of the store does not exist, the
+    /// store counts as empty. If a directory cannot be read, the store counts as not empty.
     pub fn is_empty(&self) -> bool {
         let has_entries = |path: &Path| match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),

@@ -41,7 +41,7 @@ impl Verified {
         look.changed.is_some() && self.blobs().get(hash) == Some(&look)
     }
 
-    /// Remembers that the blob's bytes match its hash as long as its file has this size and time.
+    /// Remembers that the blob's bytes match its hash. This is valid as long as its file has this size and time.
     pub(crate) fn note(&self, hash: &BlobHash, look: Look) {
         let mut blobs = self.blobs();
         blobs.put(hash.clone(), look);

@@ -1,8 +1,8 @@
 //! Real files of many formats, each detected with metadata that is right, missing, damaged or wrong.
 //!
-//! Section 2 of `docs/contract.md` has the rules. If the bytes have a known signature of another family than the
-//! metadata, the signature decides, and the result contains the contradiction. Without a signature, the metadata
-//! decides.
+//! Section 2 of `docs/contract.md` has the rules. If the bytes have a known signature, and the metadata claims a type
+//! of another family, the signature decides, and the result contains the contradiction. Without a signature, the
+//! metadata decides.
 //! There is one limit: bytes that are declared as text but are not UTF-8 get the kind `other`.
 //! Readable text in a file with the extension of a text format is text, even if its declared type is different.
 
@@ -269,7 +269,7 @@ impl Case {
         self.bytes.starts_with(b"PK")
     }
 
-    /// Returns the expected result if the metadata claims a type of another kind than the file has.
+    /// Returns the expected result for metadata that claims the type `claim`, whose kind is not the kind of the file.
     fn under_claim(&self, kind: Kind, claim: &str) -> Detected {
         match self.gives_away {
             // The signature decides. But a document that is a zip archive may be declared as `application/zip`.

@@ -85,8 +85,8 @@ impl Share {
         Ok(())
     }
 
-    /// Shrinks the share to `bytes` bytes and gives the rest back to the budget. The caller has dropped the data that
-    /// needed the rest.
+    /// Shrinks the share to `bytes` bytes and gives the rest back to the budget. Before this call, the caller must drop
+    /// the data that needed the rest.
     pub fn shrink(&self, bytes: usize) {
         if let Some(taken) = self.lock().as_mut() {
             let spare = taken.num_permits().saturating_sub(bytes.div_ceil(UNIT));
@@ -94,7 +94,8 @@ impl Share {
         }
     }
 
-    /// Gives all memory back to the budget. The caller has dropped the body and everything made from it.
+    /// Gives all memory back to the budget. Before this call, the caller must drop the body and everything made from
+    /// the body.
     pub fn release(&self) {
         self.lock().take();
     }

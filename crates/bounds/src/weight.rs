@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-/// Bytes that a value takes in its array or object. An array or object doubles its capacity when it grows, so it may
-/// have twice the capacity that it needs. During the growth, both the old and the new memory are in use.
+/// Bytes that a value takes in its array or object: up to three times its size. An array or object doubles its capacity
+/// when it grows, and during the growth, both the old and the new memory are in use.
 const VALUE: usize = 3 * size_of::<Value>();
 /// Bytes that an array takes in addition to its values. A new array has room for four values.
 const ARRAY: usize = 4 * size_of::<Value>();
@@ -142,7 +142,7 @@ mod tests {
 
         #[test]
         fn no_tree_takes_more_than_its_weight(value in value()) {
-            // The parser itself needs a little memory for strings with escapes.
+            // The parser itself needs a little memory for strings with escapes; hence the 256 bytes.
             let text = value.to_string();
             prop_assert!(taken(&text) <= weigh(text.as_bytes()) + 256);
             prop_assert!(taken(&text) <= weigh_value(&value) + 256);

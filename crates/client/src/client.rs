@@ -62,7 +62,7 @@ pub struct NewMessage {
     pub key: IdempotencyKey,
 }
 
-/// A random key, unique to one message.
+/// A random key, unique to one message or to one fork of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -233,7 +233,7 @@ impl Client {
         self.unhurried()?.transport.ask(&asked).await
     }
 
-    /// Fetches everything that the current configuration declares, without secrets.
+    /// Fetches everything that the current configuration declares, except secrets.
     pub async fn config_in_force(&self) -> Result<Value, Error> {
         self.get(&["api", "config", "in-force"], &()).await
     }
@@ -344,7 +344,7 @@ impl Client {
         self.get(&["api", "commands"], filter).await
     }
 
-    /// Stops, pauses or resumes an agent, alone or with all its descendants.
+    /// Stops, pauses or resumes one agent, or an agent and all its descendants.
     pub async fn steer(&self, id: &AgentId, step: SteerAction, scope: Scope) -> Result<Steered, Error> {
         let (step, scope): (&str, &str) = (step.into(), scope.into());
         let path = ["api", "agents", id.as_str(), step];
@@ -465,8 +465,8 @@ impl Client {
         self.transport.ask(&Asked::new(Method::GET, &["api", "events"]).query(query)).await
     }
 
-    /// Requests an address that opens the live view in a browser without a token. The address works once, within a
-    /// minute.
+    /// Requests an address that opens the live view in a browser without a token. The address works only once, and only
+    /// within a minute.
     pub async fn session(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
         struct Session {

@@ -20,8 +20,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// Maximum number of events that wait for the reader, equal to the number of events on one page. If this many events
-/// wait, the stream stops reading from the daemon.
+/// Maximum number of events that wait for the reader: as many as one page has. If this many events wait, the stream
+/// reads no more from the daemon until the reader has taken some of them.
 const AHEAD: usize = 1_000;
 
 /// What a [`Follow`] yields.
@@ -220,7 +220,7 @@ enum FrameContent {
     Event(Box<Entry>),
     /// What an agent is doing.
     Glimpse(Box<Glimpse>),
-    /// The daemon does not have the requested events; the stream continues after this event.
+    /// The daemon does not have the requested events. The stream continues after the event with the number `after`.
     Reset { after: i64 },
 }
 

@@ -41,7 +41,7 @@ pub enum FindError {
 pub(crate) struct Door {
     /// The base of all routes.
     pub(crate) url: Url,
-    /// `None` for routes in this process, which require no token.
+    /// The token. Routes in this process require no token; for them, this is `None`.
     pub(crate) token: Option<String>,
 }
 
@@ -58,9 +58,9 @@ struct Written {
     url: String,
 }
 
-/// Finds the daemon of a data directory. The two files of the daemon are valid only while a process holds the lock of
-/// the directory: a killed daemon leaves its files behind, and another program may listen on its port by now. The next
-/// daemon removes the old files.
+/// Finds the daemon of a data directory. Uses the two files of the daemon only if a process holds the lock of the
+/// directory. Without the lock, the files are from a killed daemon, and another program may now listen on its port. The
+/// next daemon removes the old files.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
     let held = holder(data).map_err(|source| FindError::Unreadable { path: data.join(LOCK), source })?;

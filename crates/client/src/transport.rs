@@ -15,8 +15,8 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest pause between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Maximum number of attempts of a request with [`Patience::Short`] if the connection breaks. All attempts together
-/// take a few seconds, which is enough for a restart of the daemon.
+/// Maximum number of attempts of a request with [`Patience::Short`] whose connection breaks again and again. All
+/// attempts together take a few seconds, which is enough for a restart of the daemon.
 const ATTEMPTS: u32 = 6;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -57,7 +57,8 @@ impl<'a> Asked<'a> {
 /// The receiver of requests.
 #[derive(Clone)]
 enum To {
-    /// The daemon that serves a data directory at the time of the request, over HTTP.
+    /// A daemon, which gets the requests over HTTP. It is the daemon that serves this data directory when the request
+    /// is sent.
     Daemon(Arc<Path>),
     /// The API in this process.
     InProcess(InProcess),
@@ -283,7 +284,7 @@ fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     url
 }
 
-/// Returns the texts of an error and all its causes, because an error of the HTTP library displays only its own text.
+/// Returns the texts of an error and of all its causes. An error of the HTTP library itself displays only its own text.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.
     ///
-    /// Prints messages to you on standard output as they arrive. On a terminal, the command also shows on standard
-    /// error what the agents do.
+    /// Prints the messages that you get on standard output as they arrive. On a terminal, the command also shows on
+    /// standard error what the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
     /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124
@@ -40,7 +40,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArguments),
     /// Send a message to root or to any other agent.
     ///
-    /// Prints the id of the message and its task; with --wait, the messages to you. Needs a daemon: polity serve.
+    /// Prints the id of the message and its task. With --wait, also prints the messages that you get. Needs a daemon:
+    /// polity serve.
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
@@ -58,7 +59,7 @@ pub(crate) enum Command {
     ///
     /// The command keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
     Watch(remote::watch::Arguments),
-    /// Show which daemon serves the data directory, who is at work, and what is stuck and how to help.
+    /// Show which daemon serves the data directory, who is at work, what is stuck, and how to help.
     ///
     /// If there is no daemon, the command says so, and shows what is left to do.
     Status(remote::status::Arguments),
@@ -91,9 +92,9 @@ pub(crate) enum Command {
     ///
     /// Needs no daemon.
     Export(remote::export::Arguments),
-    /// Print an address that opens the live view without a token. The address works once, within a minute.
+    /// Print an address that opens the live view without a token. It works only once, and only within a minute.
     View(remote::view::Arguments),
-    /// List the calls that agents may make only if you allow it, or the permissions that you have given.
+    /// List the calls that wait for your permission, or the permissions that you have given.
     Approvals(remote::approvals::Arguments),
     /// Allow a call that an agent asks about.
     Approve(remote::approvals::ApproveArguments),
@@ -120,8 +121,8 @@ pub(crate) enum Command {
     /// `polity run` uses the directory.
     ///
     /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
-    /// --older-than, the command also removes artifacts. The command removes what agents and people have said only if
-    /// `retention.maxDatabaseBytes` is set and the database is larger.
+    /// --older-than, the command also removes artifacts. If the database is larger than `retention.maxDatabaseBytes`,
+    /// the command also removes what agents and people have said. Without this setting, it never removes that.
     Gc(gc::GcArguments),
     /// Find problems with the configuration, the services and the data directory, and advise what to do.
     ///

@@ -57,9 +57,9 @@ async fn check(dir: Option<PathBuf>, data: Option<PathBuf>) -> Result<u8, Failur
     }
     let dir = dir.or(running.and_then(|running| running.directory()));
     let (registry, mut problems) = load(dir).await?;
-    // Only this command and `polity doctor` report environment variables that the files name but that are not set.
-    // Other commands work without these variables, because correct files may be on a machine that has no API keys.
-    // There, only a model call that needs a missing key fails.
+    // A machine may have correct files but no API keys. Other commands must work there; only a model call that needs a
+    // missing key fails. So only this command and `polity doctor` report environment variables that the files name but
+    // that are not set.
     problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
     for problem in &problems {
         match problem.severity {

@@ -40,7 +40,7 @@ pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Prints whether the stored data are in order, and each damaged part of them.
+/// Prints each damaged part of the stored data, and whether the stored data as a whole are in order.
 async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let checked = maintenance::check(&data.path).await?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 const MOST: u64 = 1 << 20;
 /// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
-/// Number of pauses of [`BETWEEN_TRIES`] in five seconds. A pause follows each check for free descriptors.
+/// Number of checks for free descriptors in five seconds. After each check, there is a pause of [`BETWEEN_TRIES`].
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -40,8 +40,8 @@ pub(crate) enum Patience {
 
 /// Waits until files can be opened, because other processes may use up the descriptors of the system for a while.
 pub(crate) fn wait_for_room(patience: Patience) {
-    // If the limit of this process is too low, no wait helps, so an endless wait ends at once. The start continues, and
-    // reports its own error.
+    // If the limit of this process itself is too low, waiting does not help. With `Patience::Endless`, this function
+    // then returns at once, and the start continues and reports its own error.
     let enough = 2 * FOR_A_START as u64;
     let may_help = getrlimit(Resource::Nofile).current.is_none_or(|most| most >= enough);
     let mut checks = 0_u32;
@@ -61,8 +61,8 @@ pub(crate) fn wait_for_room(patience: Patience) {
     }
 }
 
-/// Returns the error of an `open` for which no descriptor was free. For any other error, returns `None`: descriptors
-/// that become free do not help against it.
+/// Returns the error of an `open` for which no descriptor was free. For any other error, returns `None`, because free
+/// descriptors would not help against it.
 fn lack_of_room() -> Option<io::Error> {
     let opened: io::Result<Vec<File>> = (0..FOR_A_START).map(|_| File::open("/dev/null")).collect();
     let error = opened.err()?;

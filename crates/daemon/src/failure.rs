@@ -1,6 +1,6 @@
-//! Every way in which a command can fail, with its error message and its exit code. A message is one line, or one line
-//! per problem of the configuration. Section 11 of docs/contract.md defines the exit codes. Only this file assigns an
-//! exit code to a failure.
+//! Every way in which a command can fail, with its error message and its exit code. A message is one line; only the
+//! message about a configuration has one line for each problem. Section 11 of docs/contract.md defines the exit codes.
+//! Only this file assigns an exit code to a failure.
 
 use polity_runtime::{PromptError, SteerError};
 use polity_society::id::TaskId;
@@ -91,8 +91,8 @@ pub(crate) enum Failure {
     /// The default configuration files cannot be written into the user's configuration directory.
     #[error("{}; choose another directory with --config", in_full(.0))]
     Defaults(#[from] polity_registry::WriteDefaultsError),
-    /// The user's home directory is unknown. The two texts are the kind of directory that polity looked for there, and
-    /// the option with which the user can name this directory.
+    /// The user's home directory is unknown, so polity cannot find a directory in it. The first text says which kind of
+    /// directory polity looked for. The second text is the option with which the user can name this directory.
     #[error("cannot find your {0} directory; choose one with --{1}")]
     NoHome(&'static str, &'static str),
     /// The data directory, or a file of the daemon in it, cannot be read or written.
@@ -109,7 +109,7 @@ pub(crate) enum Failure {
     /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}; {}", listening(source))]
     Listen { address: SocketAddr, source: std::io::Error },
-    /// The address is reachable from other machines, and no `--allow-host` gives the host name that they use.
+    /// The address is reachable from other machines, but no `--allow-host` gives the host name that these machines use.
     #[error(
         "{0} can be reached from other machines: anyone who has the token could do everything, and the traffic is not \
          encrypted; give the host name that they use with --allow-host, or listen on a loopback address"

@@ -179,7 +179,7 @@ impl Person {
             () = self.interruption.happened() => Err(Failure::Left),
         };
         if !matches!(answer, Ok(Some(_))) {
-            // The person has not ended the line of the question with Enter.
+            // The person has not ended the line of the question with Enter, so end it here.
             print("")?;
         }
         answer

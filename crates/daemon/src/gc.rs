@@ -17,8 +17,8 @@ use std::time::Duration;
 /// `polity gc`
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
-    /// Also remove the artifacts of tasks in which nothing has happened for this long, such as 30d or 12w, unless
-    /// another task names the artifact. The messages and records of these tasks stay.
+    /// Also remove the artifacts of tasks in which nothing has happened for this long, such as 30d or 12w. An artifact
+    /// that another task names stays. The messages and records of these tasks stay, too.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The argument with which polity starts itself in a new process, to set up the sandbox of a command there.
+/// The first argument of a new process of polity that sets up the sandbox of a command.
 pub(crate) const SANDBOX_ARGUMENT: &str = "sandbox-enter";
 
 /// The subdirectory of the data directory in which MCP servers in sandboxes have their home directories.

@@ -52,8 +52,7 @@ fn main() -> ExitCode {
         Err(error) => {
             return match error.print() {
                 Err(unprinted) if !error.use_stderr() => report(&Failure::of_output(unprinted)),
-                // If printing the error message on standard error fails too, the program can only return the exit
-                // code.
+                // If the error message cannot be printed on standard error, the program can only return the exit code.
                 Ok(()) | Err(_) => ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 }),
             };
         }
@@ -135,8 +134,8 @@ fn alone() -> ExitCode {
     }
 }
 
-/// Starts logging to standard error: only errors, unless `POLITY_LOG` asks for more. Libraries that handle whole
-/// requests to models and whole answers are silenced: their logs would contain keys and media.
+/// Starts logging to standard error: only errors, unless `POLITY_LOG` asks for more. Some libraries handle complete
+/// requests and answers of models. Their logs would contain keys and media, so these libraries log nothing.
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
     let filter =

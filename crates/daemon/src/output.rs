@@ -1,5 +1,5 @@
-//! The output for the user: either messages on standard output and progress on standard error, or both as JSON lines
-//! on standard output.
+//! The output for the user has one of two forms. As text, messages go to standard output and progress goes to standard
+//! error. As JSON lines, both go to standard output.
 //!
 //! The program ends if it cannot write to standard output; no data is lost then, because the society stores its data
 //! itself. The program ignores failures to write to standard error.
@@ -142,7 +142,8 @@ impl Output {
             complain(&format!("configuration: {config}"));
             complain(&format!("data: {}", data.display()));
         }
-        // The user must learn that no real model answers, even if no progress is printed.
+        // Print this for rehearsal models even if no progress is printed: the user must learn that no real model
+        // answers.
         if self.progress == Progress::Shown || *is_rehearsal {
             complain(&format!("services: {} ({origin})", services.join(", ")));
         }

@@ -63,8 +63,8 @@ fn is_length(head: &[u8], highest: usize) -> bool {
 
 /// Whether the file begins with a directory of icons or mouse pointers.
 /// The directory has at least one entry.
-/// The first entry has a reserved byte that is 0, a length, and an offset after the directory. Length and offset must
-/// be below 16 MiB: real icons are much smaller.
+/// The first entry has a reserved byte that is 0, the length of the first picture, and its offset. The offset must be
+/// behind the directory. Length and offset must be below 16 MiB: real icons are much smaller.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);

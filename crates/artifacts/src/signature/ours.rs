@@ -83,7 +83,8 @@ pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
     }
 }
 
-/// Whether the file begins with a PDF version. `infer` accepts `%PDF` anywhere in the first kilobyte.
+/// Whether the file begins with a PDF version. This check is stricter than `infer`, which accepts `%PDF` anywhere in
+/// the first kilobyte.
 fn is_pdf(head: &[u8], looks: Looks) -> bool {
     let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match start.strip_prefix(b"%PDF-") {
@@ -96,8 +97,9 @@ fn is_pdf(head: &[u8], looks: Looks) -> bool {
     }
 }
 
-/// Whether the header of a Netpbm picture contains width, height and, except for bitmaps, the maximum pixel value.
-/// Blanks and comments may come before each number, and a blank must follow the number.
+/// Whether the header of a Netpbm picture contains its numbers. These are the width and the height, and also the
+/// maximum pixel value if the picture is no bitmap. Blanks and comments may stand before each number, and a blank must
+/// stand after it.
 fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     for _ in 0..if sort == b'4' { 2 } else { 3 } {
         rest = rest.trim_ascii_start();
@@ -136,7 +138,8 @@ fn of_brands(major: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the type of a Matroska file by its `DocType` element. `infer` needs more bytes than a short clip has.
+/// Returns the type of a Matroska file by its `DocType` element. `infer` does not recognise a short clip, because it
+/// needs more bytes than the clip has.
 fn of_matroska(head: &[u8]) -> Option<&'static str> {
     let header = head.get(..256).unwrap_or(head);
     let sort = header.get(position(header, b"\x42\x82")? + 3..)?;

@@ -8,8 +8,8 @@ use crate::running::Running;
 use polity_probe::{Finding, Severity, circles};
 use polity_registry::{Environment, Origin, Place, Problem, Registry};
 
-/// Reads the configuration. Returns the findings and, if the configuration can be used, the registry, which holds the
-/// configuration. If a daemon uses this configuration, the findings say so.
+/// Reads the configuration, and returns the findings. If the configuration can be used, also returns the registry that
+/// holds it. If a daemon uses this configuration, the findings say so.
 pub(super) async fn look(
     config: &ConfigDirectory,
     network: Network,

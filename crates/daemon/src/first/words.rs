@@ -57,8 +57,8 @@ fn can<'t>(services: &[&Service], texts: &'t Texts) -> (Vec<&'t str>, Vec<&'t st
 }
 
 fn joined(words: &[&str], texts: &Texts) -> String {
-    // Chinese texts separate the words of a list with `、`. The texts are Chinese if one of them, here the word for
-    // `text`, is not ASCII.
+    // Chinese texts separate the words of a list with `、`. The word for `text` shows the language, because it is not
+    // ASCII in Chinese.
     let is_chinese = !texts.get(TextKey::FirstText).is_ascii();
     words.join(if is_chinese { "、" } else { ", " })
 }

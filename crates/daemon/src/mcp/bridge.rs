@@ -1,7 +1,7 @@
 //! Relays MCP messages from standard input to the daemon's route `/mcp`, and the answers to standard output. Each line
 //! of input is a message and becomes a separate HTTP request. The client is the editor or assistant that writes to
-//! standard input. If the client can put questions of the daemon to its user, the daemon begins a session. Every later
-//! request names this session.
+//! standard input. Some clients can ask their user the questions of the daemon. For such a client, the daemon begins a
+//! session, and every later request names this session.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -167,8 +167,8 @@ async fn copy(
     Ok(())
 }
 
-/// Copies to standard output the messages that the daemon sends by itself and not as answers. Runs as long as the
-/// process. The daemon sends such messages only in a session.
+/// In a session, the daemon also sends messages that are no answers. Copies these messages to standard output, for as
+/// long as the process runs.
 async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mpsc::Sender<String>) {
     loop {
         let Ok(headers) = agreed

@@ -6,8 +6,8 @@ use std::path::Path;
 /// Maximum number of processes to inspect.
 const MAX_PROCESSES: usize = 20_000;
 
-/// Describes the process that listens on a TCP port, for example as `python3 (process 12)`. Returns nothing on systems
-/// other than Linux, and if the process belongs to another user.
+/// Describes the process that listens on a TCP port, for example as `python3 (process 12)`. Returns nothing if the
+/// process belongs to another user, or if the system is not Linux.
 pub(super) fn of_port(port: u16) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
