@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.
     ///
-    /// Prints the messages that you get on standard output as they arrive. On a terminal, the command also shows on
+    /// Prints each message for you on standard output as soon as it arrives. On a terminal, the command also shows on
     /// standard error what the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
@@ -40,8 +40,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArguments),
     /// Send a message to root or to any other agent.
     ///
-    /// Prints the id of the message and its task. With --wait, also prints the messages that you get. Needs a daemon:
-    /// polity serve.
+    /// Prints the id of the message and its task. With --wait, also prints the messages for you. Needs a daemon: polity
+    /// serve.
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),

@@ -12,7 +12,7 @@ use std::time::Duration;
 const MOST: u64 = 1 << 20;
 /// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
-/// Number of checks for free descriptors in five seconds. After each check, there is a pause of [`BETWEEN_TRIES`].
+/// Number of pauses in five seconds. After each check for free descriptors, there is a pause of [`BETWEEN_TRIES`].
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 

@@ -37,7 +37,7 @@ enum Reason {
     Here(&'static str),
     /// The directory is the user's own configuration directory.
     Own,
-    /// The directory is the user's own configuration directory, and this call has just created missing files in it.
+    /// The directory is the user's own configuration directory, and [`config`] has just created missing files in it.
     Made,
 }
 
@@ -145,9 +145,8 @@ fn locked(
     take()
 }
 
-/// Removes the `daemon.json` that a crashed daemon left behind. By now another program may listen at the address in
-/// that file. Clients trust the file while a process holds the lock, and this process now holds the lock. So without
-/// the removal, clients would send the token to that other program.
+/// Removes the `daemon.json` that a crashed daemon left behind. Now that this process holds the lock, clients would
+/// trust the file, and send the token to the address in it. But by now another program may listen at this address.
 fn remove_stale_note(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(NOTE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -180,8 +179,8 @@ pub(crate) enum Care {
 /// So this lock keeps out only other maintenance commands: a society may run in the directory at the same time.
 pub(crate) struct CaredFor {
     pub(crate) path: PathBuf,
-    /// Absent if this user may not write into the directory: then no command of this user can remove data there, so no
-    /// lock is needed.
+    /// Absent if this user may not write into the directory. Then no lock is needed, because no command of this user
+    /// can remove data there.
     _lock: Option<File>,
 }
 

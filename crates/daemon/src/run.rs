@@ -1,5 +1,6 @@
-//! `polity run`: works as a client of the society in a data directory. If no daemon serves the directory, this process
-//! runs the society itself, and the client calls the society's API without a socket.
+//! `polity run`: gives a prompt to the society in a data directory, or continues its work. The command is a client of
+//! the daemon that serves the directory. If there is no daemon, this process runs the society itself, and the client
+//! calls the society's API without a socket.
 
 use crate::config;
 use crate::failure::Failure;

@@ -22,8 +22,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 /// `polity serve`
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The address to listen on; port 0 chooses a free port. Other machines can connect only if it is not a loopback
-    /// address, and then --allow-host is required.
+    /// The address to listen on; port 0 chooses a free port. If the address is not a loopback address, other machines
+    /// can connect, and --allow-host is required.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717", value_parser = address)]
     pub(crate) listen: SocketAddr,
 

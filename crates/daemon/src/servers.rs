@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::broadcast::error::RecvError;
 use url::Url;
 
-/// The MCP servers that the configuration in a registry declares. Each method that returns tools or states first
-/// applies the current configuration.
+/// The MCP servers that the configuration in a registry declares. Before a method returns tools or states of servers,
+/// it applies the current configuration.
 pub(crate) struct ConfiguredServers {
     registry: Arc<Registry>,
     servers: Servers,

@@ -1,4 +1,4 @@
-//! A society behind the routes, whose models are the rehearsal models, and helpers that send requests to the routes.
+//! A society whose models are the rehearsal models, its routes, and helpers that send requests to these routes.
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};

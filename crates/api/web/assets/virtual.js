@@ -54,7 +54,7 @@ export class VirtualList {
     this.stuck = false;
   }
 
-  /** Whether the end of the list is visible. For a hidden list: whether the end will be visible when the list is shown. */
+  /** Whether the end of the list is visible, or, for a hidden list, will be visible when the list is shown. */
   atEnd() {
     if (this.element.clientHeight === 0) return this.stuck;
     return this.element.scrollTop + this.element.clientHeight >= this.starts[this.rows.length] - 24;

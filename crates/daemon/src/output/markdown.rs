@@ -16,8 +16,8 @@ use table::Table;
 use unicode_width::UnicodeWidthStr;
 use wrap::{LongWords, Piece, lines, painted};
 
-/// Minimum width of a text, in columns. Quotations and lists are indented only as long as this many columns are
-/// left.
+/// Minimum width of a text, in columns. A nested quotation or list is indented only if this leaves at least this many
+/// columns for its text.
 const NARROWEST: usize = 20;
 /// Maximum width of a horizontal rule, in columns.
 const RULE: usize = 60;
@@ -61,7 +61,7 @@ struct Writer {
     columns: usize,
     out: Vec<String>,
     containers: Vec<Container>,
-    /// The text of the block that is being read, and the styles that are in force.
+    /// `pieces` is the text of the block that is being read, and `styles` are the styles that are in force.
     pieces: Vec<Piece>,
     styles: Vec<Style>,
     /// The targets of the open links, and for each link the index in `pieces` at which the text of the link begins.

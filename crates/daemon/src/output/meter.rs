@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Interval between two updates of the progress line.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// The progress line on standard error. It shows how many bytes were transferred, if standard error is a terminal.
+/// A progress line that shows how many bytes were transferred. If standard error is not a terminal, nothing is shown.
 pub(crate) struct Meter {
     what: String,
     total: Option<u64>,

@@ -15,7 +15,7 @@ pub(crate) fn one_line(text: &str, characters: usize) -> String {
 pub(crate) fn bytes(size: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
-        // Integer division rounds down, so the text has exactly one decimal digit.
+        // Integer division rounds the tenths down to 0 to 9, so they take exactly one digit.
         Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
         None => format!("{size} bytes"),
     }

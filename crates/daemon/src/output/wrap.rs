@@ -80,7 +80,7 @@ mod tests {
             let shown = wrapped(&text, columns);
             for line in shown.lines() {
                 let width: usize = line.trim_end().chars().filter_map(UnicodeWidthChar::width).sum();
-                // No line is too wide, even if a punctuation mark that must not begin a line is at its end.
+                // No line is too wide, even if it ends with a punctuation mark that must not begin the next line.
                 prop_assert!(width <= columns, "{line:?}");
             }
             let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();

@@ -60,7 +60,7 @@ fn pieces(text: &str, width: usize) -> Vec<String> {
     let first = wrap::wrapped(text, width).lines().next().unwrap_or_default().to_owned();
     let rest = text.strip_prefix(&*first).unwrap_or_default().trim_start();
     let mut pieces = vec![first];
-    // The widest character takes two columns.
+    // The widest character takes two columns, so a piece has at least two.
     let rest = wrap::wrapped(rest, width.saturating_sub(HANGING).max(2));
     pieces.extend(rest.lines().map(str::to_owned));
     pieces

@@ -156,8 +156,8 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     parts.join("\n")
 }
 
-/// Lists the groups of tools that an agent may use, then the groups that are forbidden. Adds to each forbidden group
-/// the role or setting that forbids it and, for a role, the agent with that role.
+/// Lists the groups of tools that an agent may use, then the forbidden groups. After each forbidden group, says what
+/// forbids it: a setting, or a role and the agent with this role.
 fn rights_in_words(rights: &[RightView]) -> String {
     let (allowed, denied): (Vec<&RightView>, Vec<&RightView>) =
         rights.iter().partition(|right| right.allowed);
@@ -284,8 +284,8 @@ fn facts_in_words(preview: &RequestPreview) -> String {
     parts.join("\n")
 }
 
-/// Formats the facts about a request that was sent, such as its service, and the form in which it contained each
-/// artifact.
+/// Formats the facts about a request that was sent: for example, to which service it went, and in which form it
+/// contained each artifact.
 fn sent_in_words(sent: &SentRequest) -> String {
     let (number, agent, turn) = (sent.number, &sent.agent, sent.turn);
     let mut parts = vec![format!(

@@ -111,8 +111,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) agent: &'a AgentView,
 }
 
-/// Arranges agents as a tree, each below its parent and otherwise in the given order. An agent whose parent is not in
-/// the list becomes a root. The user is left out.
+/// Arranges agents as a tree: each agent stands below its parent, and the children of an agent keep their given order.
+/// An agent whose parent is not in the list becomes a root. The user is left out.
 pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
     let there: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
     let mut below: BTreeMap<Option<&AgentId>, Vec<&AgentView>> = BTreeMap::new();

@@ -14,8 +14,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
 use serde_json::Value;
 
-/// Maximum length, in characters, of an argument in a question that also shows what the call would change. A longer
-/// argument is left out of the question.
+/// If a question shows what the call would change, it leaves out the arguments that are longer than this, in
+/// characters.
 const SHORT_CHARS: usize = 200;
 
 /// `polity approvals`

@@ -1,5 +1,5 @@
-//! `polity chat`: a conversation with root. Prints messages to the user as they arrive. The lines of the user go to
-//! root, all in one task until the user begins a new one.
+//! `polity chat`: a conversation with root. Prints the messages for the user as they arrive. The lines that the user
+//! types go to root. They all belong to one task until the user begins a new task.
 
 mod lines;
 
@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
     /// The task that the conversation continues [default: a new one].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// The directory in which the agents of new tasks work on files and run commands; `:ro` at its end makes it
-    /// read-only [default: a new directory for each task].
+    /// The directory in which the agents of new tasks work on files and run commands; `:ro` at the end of its path
+    /// makes the directory read-only [default: a new directory for each task].
     #[arg(long, value_name = "DIR", value_parser = workspace)]
     workspace: Option<String>,
 }
@@ -192,7 +192,7 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
-    /// The questions (whether an agent may make a call) that were printed already; each question is printed only once.
+    /// The questions about calls that were printed already. Each question is printed only once.
     asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
 }

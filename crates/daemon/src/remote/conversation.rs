@@ -1,4 +1,4 @@
-//! Tasks as the user sees them: prints the messages to the user, marks them as shown, and reports how a task ends.
+//! Tasks as the user sees them: prints the messages for the user, marks them as shown, and reports how a task ends.
 
 use super::approvals;
 use super::approvals::terminal::{Answerable, Terminal};
@@ -21,8 +21,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Maximum length of the title of a task above a message, in characters.
 const TITLE_CHARS: usize = 60;
 
-/// Formats a message to the user as text, below the title of its task if one is given. Names the sender, unless it is
-/// the system or root, from which the user expects messages.
+/// Formats a message to the user as text. If `title` is given, it stands above the message as the title of the task.
+/// The user expects messages from the system and from root, so only other senders are named.
 pub(crate) fn in_words(message: &MessageView, title: Option<&str>, page: Page) -> String {
     let mut words =
         title.map_or_else(String::new, |title| page.plain(&format!("[task: {title}]\n")).into_owned());
@@ -44,7 +44,7 @@ pub(crate) fn in_words(message: &MessageView, title: Option<&str>, page: Page) -
     words
 }
 
-/// Fetches the messages that the user has not been shown, oldest first: of one task, or of all tasks if none is given.
+/// Fetches the messages that the user has not been shown, oldest first. If a task is given, fetches only its messages.
 pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Vec<MessageView>, Failure> {
     let mut filter = MessageFilter {
         task: task.cloned(),
@@ -86,7 +86,8 @@ impl<'a> Telling<'a> {
         Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new(), terminal: None }
     }
 
-    /// Lets this value ask the user on the terminal about calls that agents may make only if the user allows them.
+    /// Makes this value ask the user on the terminal whether agents may make calls. It asks only if the user can answer
+    /// on the terminal and the output is text.
     pub(crate) fn asking(self, answerable: Answerable) -> Self {
         let asks = answerable == Answerable::Yes && self.form == Form::Text;
         let terminal = asks.then(|| Terminal::new(self.client, self.tasks));
@@ -129,8 +130,8 @@ impl<'a> Telling<'a> {
     }
 
     /// Handles new messages to the user. In text form, prints them and marks them as shown. In JSON form, the event
-    /// stream prints them. This function then marks only the messages that are already printed, so that no message is
-    /// marked too early.
+    /// stream prints the messages. This function then only marks the messages that are already printed, so that no
+    /// message is marked too early.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
             return self.show_unshown(i64::MAX).await;
@@ -174,8 +175,8 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Returns whether an event has not been printed yet. Remembers the printed events that report an accepted message,
-    /// because only these are also printed by [`Self::show_unshown`].
+    /// Returns whether an event has not been printed yet. [`Self::show_unshown`] also prints events that report an
+    /// accepted message. So this function remembers the messages of these events, and only these.
     fn is_new(&mut self, event: &Event) -> bool {
         match event {
             Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
@@ -277,7 +278,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Returns whether a question about a call is open that the user can answer on the terminal.
+    /// Returns whether there is an open question about a call and the user can answer it on the terminal.
     pub(crate) async fn has_questions(&mut self) -> Result<bool, Failure> {
         Ok(self.look_for_questions().await? == Asks::AboutCall)
     }

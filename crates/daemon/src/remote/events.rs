@@ -25,7 +25,8 @@ pub(crate) struct Arguments {
     /// Only events after the event with this number; 0 lists all stored events.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     after: Option<i64>,
-    /// Maximum number of events: the newest, or with --after the oldest [default: 50; with --after, all].
+    /// Maximum number of events. With --after, the oldest events are listed, otherwise the newest [default: 50; with
+    /// --after, all].
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
     /// Only events of this task, and events about its agents.

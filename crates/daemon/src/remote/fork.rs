@@ -22,14 +22,14 @@ pub(crate) struct Arguments {
     /// Another service for the agent of this turn.
     #[arg(long, value_name = "ID")]
     service: Option<String>,
-    /// Another text for your message with which this turn began; `-` reads it from standard input.
+    /// Another text in place of your message that began this turn; `-` reads it from standard input.
     #[arg(long, value_name = "TEXT", conflicts_with = "answer")]
     prompt: Option<String>,
     /// Another answer to the question of an agent, if this turn began with your answer.
     #[arg(long, value_name = "TEXT")]
     answer: Option<String>,
-    /// Wait until nothing is left to do in the new task: print messages to you on standard output, and exit with the
-    /// code of `polity run`.
+    /// Wait until nothing is left to do in the new task. Prints the messages for you on standard output, and exits with
+    /// the code of `polity run`.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

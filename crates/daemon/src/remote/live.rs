@@ -123,8 +123,8 @@ impl Saying {
         (!end.is_empty()).then(|| if count > 60 { format!("…{end}") } else { end })
     }
 
-    /// Returns the end of the answer as several lines: the text, or one dim line of the reasoning while there is no
-    /// text yet; then the tool calls.
+    /// Returns the end of the answer as several lines: first the text, then the tool calls. While there is no text yet,
+    /// one dim line of the reasoning stands in its place.
     fn lines(&self, columns: usize) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.reasoning.trim().is_empty() && self.text.trim().is_empty() {

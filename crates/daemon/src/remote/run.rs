@@ -34,8 +34,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
 
-    /// The directory in which the agents work on files and run commands; `:ro` at its end makes it read-only [default: a
-    /// new directory].
+    /// The directory in which the agents work on files and run commands; `:ro` at the end of its path makes the
+    /// directory read-only [default: a new directory].
     #[arg(long, value_name = "DIR", value_parser = workspace)]
     pub(crate) workspace: Option<String>,
 
@@ -85,8 +85,8 @@ pub(crate) struct Run<'a> {
 struct Begun {
     /// The outcome of the last task becomes the exit code.
     tasks: Vec<TaskId>,
-    /// How many tasks may still print something. If there are several, each message is printed below the title of its
-    /// task.
+    /// Number of tasks of which something may still be printed. If there are several, each message is printed below
+    /// the title of its task.
     talking: usize,
 }
 
@@ -233,7 +233,7 @@ async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
     }
 }
 
-/// Returns the list with a task at its end; the task may be in the list already.
+/// Adds a task at the end of the list. If the list already contains the task, moves it to the end.
 fn with_last(mut tasks: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
     tasks.retain(|task| *task != last);
     tasks.push(last);

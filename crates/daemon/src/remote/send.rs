@@ -32,12 +32,12 @@ pub(crate) struct Arguments {
     /// The service that root uses for a new task.
     #[arg(long, value_name = "ID", conflicts_with = "task")]
     service: Option<String>,
-    /// The directory in which the agents of a new task work on files and run commands; `:ro` at its end makes it
-    /// read-only [default: a new directory].
+    /// The directory in which the agents of a new task work on files and run commands; `:ro` at the end of its path
+    /// makes the directory read-only [default: a new directory].
     #[arg(long, value_name = "DIR", value_parser = workspace, conflicts_with = "task")]
     workspace: Option<String>,
-    /// Wait until nothing is left to do in the task: print messages to you on standard output, and exit with the code
-    /// of `polity run`.
+    /// Wait until nothing is left to do in the task. Prints the messages for you on standard output, and exits with the
+    /// code of `polity run`.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use polity_society::id::{AgentId, TaskId};
 /// `polity stop`, `polity pause`, `polity resume`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The id of an agent (root stands for all agents); for stop, also the id of a task.
+    /// The id of an agent; root stands for all agents. `polity stop` also takes the id of a task.
     #[arg(value_name = "ID")]
     id: String,
     /// Only this agent, not its descendants.

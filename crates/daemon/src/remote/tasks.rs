@@ -42,7 +42,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let page = client.tasks(&filter).await?;
     let mut tasks = page.tasks;
     if page.next.is_some() && filter.state.is_none() && arguments.shape.form() == Form::Text {
-        // A task that is older than this page may still be open.
+        // A task that is older than the tasks of this page may still be open, so fetch the open tasks, too.
         let known: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let open = client.tasks(&TaskFilter { state: Some(TaskState::Open), ..filter }).await?.tasks;
         tasks.extend(open.into_iter().filter(|task| !known.contains(&task.id)));
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 }
 
 /// Formats tasks, one per line: first those in which something is left to do, then the finished ones or their number.
-/// If all tasks are finished, lists them in any case.
+/// If all tasks are finished, lists them even if `finished` asks for their number.
 fn listed(tasks: &[TaskView], finished: Finished) -> String {
     let (mut shown, over): (Vec<&TaskView>, Vec<&TaskView>) = tasks.iter().partition(|task| is_active(task));
     let folds = finished == Finished::Counted && !shown.is_empty() && !over.is_empty();

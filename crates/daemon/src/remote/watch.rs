@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 const BEFORE: u32 = 20;
 /// Minimum interval between two redraws, and between two requests for the list of agents.
 const PERIOD: Duration = Duration::from_millis(250);
-/// A final message to the user is printed in full below the sentence about its event if the message has several lines
-/// or more characters than this, because the sentence may contain only the beginning of the message.
+/// The sentence about the event of a message may contain only the beginning of the message. So if a final message to
+/// the user has several lines, or more characters than this, it is also printed in full below the sentence.
 const SENTENCE_CHARS: usize = 80;
 /// Maximum interval between two redraws. The screen shows elapsed times, so it changes even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,8 +53,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     // Print one line per event, as in a pipe, if the terminal cannot move its cursor. Do the same if this process is in
-    // the background of the terminal: the screen would change the terminal's mode and read its keys, and the system
-    // would then stop this process.
+    // the background of the terminal. There, the system stops a process that changes the mode of the terminal or reads
+    // keys, as the screen does.
     let on_terminal = std::io::stdout().is_terminal()
         && std::env::var_os("TERM").is_some_and(|name| name != "dumb")
         && job::is_in_foreground();
@@ -170,7 +170,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
     let mut drawn_at = Instant::now();
-    // A request for the list of agents that is not answered yet. The loop handles keys and events while it waits for
+    // The pending request for the list of agents, if there is one. The loop handles keys and events while it waits for
     // the answer.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {

@@ -13,8 +13,8 @@ const TOKEN: &str = "token";
 /// Maximum size of the token file, in bytes.
 const MAX_TOKEN: u64 = 64 * 1024;
 
-/// Reads the token of a data directory, the secret with which clients prove to the daemon that they may use it. Creates
-/// a token if there is none.
+/// Reads the token of a data directory. The token is a secret; a client that sends it may use the daemon. Creates a
+/// token if there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     let path = data.join(TOKEN);
     let unusable = |source| Failure::Data { path: path.clone(), source };

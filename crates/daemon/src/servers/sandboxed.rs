@@ -1,5 +1,5 @@
-//! Starts the processes of MCP servers. The configuration decides whether a process runs in a sandbox, as the commands
-//! of agents do.
+//! Starts the processes of MCP servers. The configuration decides whether a process runs in a sandbox like the commands
+//! of agents.
 //!
 //! A sandboxed process has no open files except its standard streams. So its messages go through three named pipes in
 //! its own temporary directory. The shell in the sandbox first reads one line from the first pipe. This line contains
@@ -66,7 +66,7 @@ impl Launchers {
         let line = line(process)?;
         let own = self.directory.join(server.as_str());
         let (home, temporary) = (own.join("home"), own.join("tmp"));
-        // Files of an earlier process of this server must not take the place of the pipes.
+        // Remove the files of an earlier process of this server, so that they do not take the place of the pipes.
         if let Err(error) = tokio::fs::remove_dir_all(&temporary).await
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -166,8 +166,8 @@ impl Pipes {
         let (stdout, stderr) =
             (OpenOptions::new().open_receiver(&output)?, OpenOptions::new().open_receiver(&error)?);
         let writers = [OpenOptions::new().open_sender(&output)?, OpenOptions::new().open_sender(&error)?];
-        // Open the pipe for reading, too: opening it only for writing fails as long as no process has it open for
-        // reading.
+        // The daemon only writes into this pipe. But opening a pipe only for writing fails if no process has opened it
+        // for reading yet. So open it for both.
         let stdin = OpenOptions::new().read_write(true).open_sender(&input)?;
         Ok(Self { stdin, stdout, stderr, writers })
     }

@@ -302,8 +302,8 @@ class Reader {
   }
 
   /**
-   * Reads a formula on one line, between two `$` or two `$$`. A single `$` before a space begins no formula, and a
-   * single `$` after a space or before a digit ends no formula, because it may belong to a price.
+   * Reads a formula on one line, between two `$` or two `$$`. A sign before a space begins no formula. A single `$`
+   * after a space or before a digit ends no formula, because it may belong to a price.
    */
   formula() {
     const sign = this.text[this.at + 1] === "$" ? "$$" : "$";
@@ -381,7 +381,7 @@ function isWide(character) {
   return /[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]/.test(character);
 }
 
-/** Whether `**` or `]` stands at a place. A web address ends there, because the signs close what is around it. */
+/** Whether `**` or `]` stands at a place. It ends a web address, because it closes emphasis or brackets around it. */
 function isMark(text, at) {
   return (text[at] === "*" && text[at + 1] === "*") || text[at] === "]";
 }

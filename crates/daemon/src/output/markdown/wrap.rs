@@ -41,7 +41,7 @@ pub(super) fn measured(pieces: &[Piece], width: usize, long_words: LongWords) ->
     lines.iter().map(|line| (runs(line), line.iter().map(|glyph| glyph.width).sum())).collect()
 }
 
-/// Returns the width of the widest line if lines end only at newlines.
+/// Returns the width that a text needs if it is not broken: the width of its widest line.
 pub(super) fn natural_width(pieces: &[Piece]) -> usize {
     measured(pieces, usize::MAX, LongWords::Whole)
         .into_iter()

@@ -103,8 +103,8 @@ impl Beside {
         self.replace_foot(&painted(&text), lines.len())
     }
 
-    /// Makes the foot ordinary output that stays. Call it when the user has ended a line: that line stands below the
-    /// foot, so the next output cannot replace the foot.
+    /// Makes the foot ordinary output that stays. This is needed when the user has ended a line: the line stands below
+    /// the foot, so the next output cannot replace the foot.
     pub(super) fn leave_foot(&mut self) {
         self.foot = 0;
     }

@@ -56,7 +56,8 @@ impl State {
     }
 
     /// Handles a glimpse, a short report of what an agent is doing now. Returns whether the list of agents is outdated.
-    /// This is so if, for example, the glimpse only reports that an agent has ended what it was doing.
+    /// For example, it is outdated if an agent has ended what it was doing, because the glimpse does not say what the
+    /// agent does next.
     pub(super) fn see(&mut self, glimpse: Glimpse) -> Agents {
         let Glimpse { agent: id, task: _, doing, said } = glimpse;
         let agent = self.agents.iter_mut().find(|agent| agent.id == id);
