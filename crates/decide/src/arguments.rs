@@ -148,8 +148,8 @@ pub struct Parsed {
     pub understood: Vec<String>,
 }
 
-/// Returns the synonyms for a tool's arguments as pairs: the synonym, and the name of the argument. A synonym counts
-/// only if the call does not contain the argument under its own name.
+/// Returns the synonyms for a tool's arguments as pairs: the synonym, and the name of the argument. If the call also
+/// contains the argument itself, the synonym does not count.
 pub fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
         "create_role" => &[
@@ -182,7 +182,8 @@ pub fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 impl Call {
-    /// Reads a call, or returns all its faults. If a catalogue is given, a service that the call names must be in it.
+    /// Reads a call, or returns all its faults. If a catalogue is given, every service that the call names must be in
+    /// the catalogue.
     pub fn parse(call: &ToolCall, catalogue: Option<&Catalogue>) -> Parsed {
         let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new(), understood: Vec::new() };
         let Some(names) = arguments_of(&call.name) else {
@@ -218,7 +219,7 @@ impl Call {
         let call = match (refusal, read) {
             (Some(refusal), _) => Err(refusal),
             (None, Some(read)) => Ok(read),
-            // Cannot happen: arguments that could not be read have a fault.
+            // This cannot happen. An argument that cannot be read has a fault, and then there is a refusal.
             (None, None) => Err(Refusal::InvalidArguments(Vec::new())),
         };
         Parsed { call, ignored, understood }

@@ -23,7 +23,7 @@ pub struct Reached {
 pub enum Leave {
     /// The call may be made.
     Granted,
-    /// The call may fit later, if calls in progress cost less than they have reserved.
+    /// The call does not fit now. It may fit later, because calls in progress may cost less than is reserved for them.
     Later,
     /// The call would exceed this limit.
     Refused(Reached),
@@ -81,8 +81,8 @@ pub fn named(name: &str, limits: &Limits) -> Option<Reached> {
     Some(Reached { limit, value: value? })
 }
 
-/// Returns the limit that still keeps a stopped task from continuing. `name` is the limit that stopped the task; `need`
-/// is the estimated cost of its next call.
+/// A limit has stopped a task. Returns the limit that the task would reach if it continued now, or `None` if it can
+/// continue. `name` is the limit that stopped the task. `need` is the estimated cost of the task's next call.
 pub fn still_reached(
     name: &str,
     spent: Spent,
@@ -101,8 +101,8 @@ pub fn still_reached(
     }
 }
 
-/// Estimates the maximum cost of a call: its estimated prompt, and the longest answer that the service may give.
-/// If the service has no `maxTokens`, the maximum length of the answer is unknown, so only the prompt counts.
+/// Estimates the maximum cost of a call. The prompt counts, and the longest answer that the service may give. If the
+/// service has no `maxTokens`, the maximum length of the answer is unknown, so only the prompt counts.
 pub fn need(prompt_tokens: u64, service: &Service) -> Spent {
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
     let cost = service.price.map_or(0.0, |price| cost_of(price, prompt_tokens, answer));
@@ -125,8 +125,8 @@ pub fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Br
     let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
     for share in shares {
         let mut top = &share.agent;
-        // Damaged rows may form a circle of parents, so the loop is limited: no chain of parents is longer than the
-        // number of agents.
+        // No chain of parents is longer than the number of agents. So this limit ends the loop even if damaged rows
+        // form a circle of parents.
         for _ in 0..parents.len() {
             match parents.get(top) {
                 Some(parent) if !parent.is_root() => top = parent,

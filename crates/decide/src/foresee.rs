@@ -1,4 +1,5 @@
-//! Decides which warnings the person gets about a message that is accepted but contains something that will not work.
+//! Decides which warnings the person gets about a message. Such a message is accepted, but something in it will not
+//! work.
 
 use crate::guidance::is_small;
 use polity_llm::estimate_tokens;
@@ -95,8 +96,8 @@ mod tests {
         kinds.iter().map(|kind| (format!("a.{}", kind.as_str()), *kind)).collect()
     }
 
-    /// Returns what is foreseen about two pictures and one attachment of each other kind. `inputs` contains the input
-    /// capabilities of each service.
+    /// Returns what is foreseen about a message with two pictures, and with one attachment of every kind except
+    /// pictures. `inputs` contains the input capabilities of each service.
     async fn of_attachments(inputs: &[&[&str]]) -> Vec<Foreseen> {
         let service = |(number, input): (usize, &&[&str])| {
             json!({

@@ -48,9 +48,9 @@ const PARTIES: [&str; 2] = [ROOT, USER];
 
 /// Selects the rows of a task as they stood when a turn began.
 ///
-/// Records, turns and messages are numbered in the order in which they were written. All other rows have times. Such a
-/// row is kept if its time is before the beginning of the turn, or in the same millisecond. But an agent is dropped if
-/// its row says that the agent was hired in this turn or in a later turn.
+/// Records, turns and messages are numbered in the order in which they were written. All other rows have times. A row
+/// with a time is kept if its time is before the beginning of the turn, or in the same millisecond. There is one
+/// exception: an agent is dropped if its row says that the agent was hired in this turn or in a later turn.
 ///
 /// In the copy, a directory of the person is read-only. Otherwise the copy and the original would change the same
 /// files.
@@ -160,9 +160,10 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
             row.since <= now && row.holder.strip_prefix("agent:").is_none_or(|agent| here.contains(agent))
         })
         .collect();
-    // If a held text was delivered or replaced after the turn began, no row contains it any more, so the copy does not
-    // contain it either. The agent that wrote the text still has it in its history. The same holds for an artifact that
-    // an agent had stored for a request, and named to the asker after the turn began.
+    // As soon as a held text is delivered or replaced, no row contains it any more. If this happened after the turn
+    // began, the copy does not contain the text either. But the agent that wrote the text still has it in its history.
+    // The same holds for an artifact that an agent stored for a request: no row contains it after the agent has named
+    // it to the asker.
     let notes = notes
         .into_iter()
         .filter(|row| row.created_at <= now && here.contains(&row.agent) && there.contains(&row.request))
@@ -204,7 +205,7 @@ fn read_only(workspace: String) -> String {
     }
 }
 
-/// Returns the tool calls that the person has allowed or refused, each with its turn and its id.
+/// Returns the tool calls that the person has allowed or refused: for each call, the turn and the id of the call.
 fn judged<'a>(records: impl Iterator<Item = (i64, &'a str)>) -> BTreeSet<(i64, String)> {
     let read = |(turn, body): (i64, &str)| {
         let record: Value = serde_json::from_str(body).ok()?;

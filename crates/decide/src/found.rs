@@ -14,7 +14,8 @@ pub const FOUND: &str = "tools";
 /// Returns the names of the tools that an agent has found by a search, or has called.
 ///
 /// If there are many MCP tools, a request to the model contains only those MCP tools whose names this function returns.
-/// The function reads the names from the records. So an agent does not have to search again after a restart.
+/// The function reads the names from the records, and the records survive a restart. So an agent does not have to
+/// search again after a restart.
 pub fn found_tools(records: &[(TurnId, Record)]) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut called: HashMap<&str, &str> = HashMap::new();

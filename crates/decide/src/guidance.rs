@@ -12,7 +12,8 @@ const SMALL_WINDOW: u64 = 8_192;
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
-/// The tools that an agent also gets in a small window if it cannot hire other agents to do its work.
+/// More tools for a small window. Only an agent that cannot hire other agents gets them, because it must do its work
+/// itself.
 const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
 /// The text between the name of an MCP server and the name of its tool, as in `hub__search`. Only the names of MCP
@@ -64,7 +65,7 @@ pub fn is_small(window: u64) -> bool {
 
 /// Chooses how much of the rules and tools the requests to a model with this context window contain. `cost` returns the
 /// tokens that the rules and tools of a request take. If the rules and tools take more than half of the window, too
-/// little room is left for the work itself.
+/// little room is left for the work, so the requests contain less of them.
 pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
     if is_small(window) {

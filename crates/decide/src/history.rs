@@ -11,10 +11,10 @@ use polity_store::record::{Content, Keeps, Record, ToolResult};
 use polity_store::records::Recorded;
 use std::collections::{HashMap, HashSet};
 
-/// A conversation as it was recorded: the records that the newest summary does not replace, and their messages.
+/// A conversation as it was recorded. Records that a summary has replaced may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
+    /// Records in order, each with the id of its turn.
     pub records: Vec<(TurnId, Record)>,
     /// The messages that the agent has read. The key is the id of the message.
     pub messages: HashMap<String, Message>,
@@ -22,7 +22,7 @@ pub struct History {
     pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub open: HashSet<String>,
-    /// The maximum number of tokens that the open requests may have together, if they stay visible after a summary;
+    /// The maximum number of tokens of all open requests that stay visible although a summary replaces their records.
     /// `None` means no limit.
     pub pin_tokens: Option<u64>,
 }
@@ -88,8 +88,7 @@ impl<'h> VisibleHistory<'h> {
     }
 }
 
-/// Returns the newest summary, and the index of the first record that this summary does not replace. Records that an
-/// earlier summary replaced stay replaced.
+/// Returns the newest summary, and the index of the first record that no summary replaces.
 fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     let mut newest = (None, 0);
     for (index, (turn, record)) in records.iter().enumerate() {
@@ -101,7 +100,7 @@ fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     newest
 }
 
-/// Returns the index of the first record that the summary at `index` does not replace.
+/// The record at `index` is a summary. Returns the index of the first record that this summary does not replace.
 fn start_after(
     records: &[(TurnId, Record)],
     index: usize,
@@ -132,9 +131,9 @@ fn begins_something(record: &Record) -> bool {
     matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
 }
 
-/// Returns how many of the newest records fit into `room` tokens, or `None` if no record would be dropped. `costs`
-/// contains the tokens of each record. The result never separates calls from their results, and always includes the
-/// newest message, or the newest answer with its calls and results.
+/// Returns how many of the newest records can stay if they may have `room` tokens. Returns `None` if all records can
+/// stay. `costs` contains the tokens of each record. Calls and their results always stay together. The newest message,
+/// or the newest answer with its calls and results, stays even if it has more tokens than that.
 pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option<usize> {
     let mut taken = 0u64;
     let mut kept = None;

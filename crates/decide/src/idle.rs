@@ -25,9 +25,9 @@ pub enum Background {
 
 /// Decides what to do about a task in this state.
 ///
-/// A command in the background keeps the task open until the command ends or exceeds its time limit, because the end
-/// of the command wakes an agent. If the task cannot go on, for example because it has reached a limit, the command
-/// does not keep it open.
+/// When a command in the background ends or exceeds its time limit, this wakes an agent. So the task stays open as long
+/// as such a command runs. But if the task cannot go on, for example because it has reached a limit, the command does
+/// not keep the task open.
 pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
@@ -43,8 +43,9 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
-/// Returns whether an interim message of root, which promised more, now counts as final. The message counts as final if
-/// root has sent the person nothing more after a nudge (a reminder to send a final message).
+/// An interim message of root promises the person more. Returns whether such a message now counts as the final message.
+/// It does if root has received a nudge (a reminder to send a final message) and has sent the person nothing more
+/// since.
 pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

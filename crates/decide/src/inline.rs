@@ -130,7 +130,8 @@ pub fn replace_in_object(object: &mut Map<String, Value>, store: &mut impl FnMut
     }
 }
 
-/// Decodes a list that represents binary data: one number per byte, or one line of base64 per item.
+/// Decodes a list that represents binary data. Each item is a number that is one byte, or each item is a string that is
+/// one line of base64.
 fn in_items(items: &[Value]) -> Option<Written> {
     let numbers: Option<Vec<u8>> =
         items.iter().map(|item| item.as_u64().and_then(|number| u8::try_from(number).ok())).collect();
@@ -167,7 +168,7 @@ pub fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) ->
     Some(replaced)
 }
 
-/// Replaces all binary data in a text by [`LEFT_OUT`].
+/// Replaces all binary data in a text with [`LEFT_OUT`].
 pub fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }

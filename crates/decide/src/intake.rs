@@ -12,8 +12,8 @@ use polity_store::messages::Size;
 /// contains the message.
 const MESSAGES: usize = 200;
 
-/// New messages may take at most the window divided by this number. After older history was summed up (compaction),
-/// half of the window is free, so the new messages still fit beside the rest of the request.
+/// New messages may take at most the window divided by this number. Compaction sums up older history, and then half of
+/// the window is free. So there is always enough room for the new messages and the rest of the request.
 const PART_OF_WINDOW: u64 = 4;
 
 /// The window, in tokens, that is assumed for a service that declares none.
@@ -22,9 +22,9 @@ const ASSUMED_WINDOW: u64 = 128_000;
 /// Tokens that a request adds to each message for its header and for the hint how to answer it.
 const AROUND: u64 = 40;
 
-/// Returns an upper bound for the estimated tokens of a message. The estimate counts a whole token for each character
-/// outside ASCII. `size` does not say how many such characters there are. But each has at least two bytes, so there
-/// are at most `bytes - characters` of them.
+/// Returns an upper bound for the estimated tokens of a message. The estimate counts a quarter of a token for each
+/// ASCII character and a whole token for each other character. `size` does not say how many other characters there are.
+/// But each of them has at least two bytes, so there are at most `bytes - characters` of them.
 pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
@@ -55,9 +55,9 @@ impl Intake {
 
 /// Returns how many of the waiting messages a turn takes in, oldest first.
 ///
-/// The turn takes in as many messages as fit together with the `unseen` messages: the messages that the turn has
-/// already taken in and that no model has read yet. If there are no unseen messages, the turn takes in at least one
-/// message, so that a model reads even a message that is too large.
+/// The `unseen` messages are the messages that the turn has already taken in, but that no model has read yet. They take
+/// up room, and the turn takes in as many waiting messages as fit beside them. If there are no unseen messages, the
+/// turn takes in at least one message, so that a model reads even a message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));

@@ -7,20 +7,20 @@ use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
-/// If a service asks for a pause and there is no other service, a call waits at most this long. If the service asks
-/// for a longer pause, the call fails, and the reason contains the time when the pause ends.
+/// The longest pause that a call waits for if its service asks for a pause and there is no other service. If the
+/// service asks for a longer pause, the call fails, and the reason of the failure says when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// After a service asked for a pause, all callers stop sending it requests, but for at most this long: some servers ask
-/// for absurd pauses.
+/// After a service asked for a pause, all callers stop sending requests to this service. Some servers ask for absurd
+/// pauses, so the callers stop for at most this long.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How often a call may repeat its request to one service, each time with one more line that explains how to call
-/// tools.
+/// How often a call may send its request again to the same service with an explanation of how to call tools. Each time,
+/// the explanation has one more line.
 const MOST_REWORDED: u32 = 2;
 
-/// What one model call has tried so far. This includes all attempts of the call, also after a change to another
-/// service, after media were replaced by descriptions, and after older history was summed up.
+/// What one model call has tried so far. All attempts of the call count. The call goes on, and its attempts are added,
+/// even if it changes to another service, replaces media with descriptions, or sums up older history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The number of attempts so far, at all services together.
@@ -36,8 +36,8 @@ pub struct Tried {
     /// How often the request was sent again with an explanation of how to call tools, because the server could not
     /// read a tool call of its model.
     reworded: u32,
-    /// The media that the service seems to have refused. If the service then answers a request without these media,
-    /// the refusal is certain.
+    /// The media that the service seems to have refused. This becomes certain if the service answers a request without
+    /// these media.
     suspected: Option<Suspected>,
     /// Whether older history can still be summed up for the service.
     pub room: Room,
@@ -68,8 +68,8 @@ impl Tried {
         self.reworded += 1;
     }
 
-    /// Returns the state for the separate call that asks for a summary. That call begins with the same service, and
-    /// never asks a service that this call has given up.
+    /// A separate call asks a model for a summary. Returns the state in which the separate call begins: it asks the
+    /// service that this call asks now, and it never asks a service that this call has given up.
     pub fn for_summary(&self) -> Self {
         Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
     }
@@ -101,18 +101,19 @@ impl Tried {
         self.room = Room::Untouched;
     }
 
-    /// Makes the next requests describe media in text, because a request with these media failed. `revision` is the
-    /// catalogue's revision for which the failed request was made.
+    /// A request with these media failed, so the next requests describe media in text. `revision` is the revision of
+    /// the catalogue with which the failed request was made.
     pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
-        // If the request was too long, perhaps its media are not the cause, and a shorter history is enough.
+        // If the request was too long, its media may not be the cause: a shorter history may be enough. So the media
+        // are not suspected.
         self.suspected =
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }
 
     /// Returns the suspected media and forgets them. Call this function when the service has answered a request without
-    /// these media: the answer shows that the service had refused the media. Returns no media if `revision` is not the
-    /// revision for which the refused request was made.
+    /// these media, because the answer shows that the media were the reason of the refusal. Returns no media if the
+    /// refused request was made with another revision of the catalogue than `revision`.
     pub fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()
@@ -136,8 +137,8 @@ impl Tried {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suspected {
     media: Vec<ArtifactId>,
-    /// The catalogue's revision for which the request was made. The refusal says nothing about another revision, in
-    /// which the service may be another server.
+    /// The revision of the catalogue with which the request was made. In another revision, the service may be another
+    /// server, and the refusal says nothing about that server.
     revision: u64,
 }
 
@@ -154,7 +155,7 @@ pub struct Situation {
 pub enum Room {
     /// Room can be made: nothing was summed up for this call yet.
     Untouched,
-    /// Room can be made once more: the first summary was not enough.
+    /// Older history was summed up once. If this is not enough, room can be made once more.
     Made,
     /// No more room can be made.
     Exhausted,
@@ -195,8 +196,9 @@ pub enum Next {
     GiveUp,
 }
 
-/// Returns what a call waits for at the gate of its service before an attempt. The gate lets no call in during a pause
-/// that the service asked for, and for a while after the service has failed again and again.
+/// Before an attempt, a call may have to wait at the gate of its service. Returns what the call waits for, and what it
+/// does not wait for. The gate is closed during a pause that the service asked for, and for a while after the service
+/// has failed again and again.
 pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
     let while_open = match fallback {
         Fallback::Untried => WhileOpen::Leave,
@@ -220,7 +222,7 @@ pub fn shared_pause(asked: Duration) -> Duration {
 }
 
 /// Decides what follows a failed attempt. The caller has already counted this attempt. `jitter` is a random number from
-/// 0 to 1, so that callers of the same server do not all try again at the same time.
+/// 0 to 1. It makes the pauses differ, so that callers of the same server do not all try again at the same time.
 pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Retry, jitter: f64) -> Next {
     if tried.attempts >= retry.max_attempts {
         return Next::GiveUp;

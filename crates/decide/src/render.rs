@@ -96,7 +96,7 @@ pub enum Fetch {
     Medium(MimeType, Data),
     /// The text of a document that the model does not take.
     Extracted(String),
-    /// The artifact could not be converted to a picture that the service takes.
+    /// There is no content, because the artifact could not be converted to a picture that the service takes.
     LeftOut(Reason),
     /// The store could not read the bytes.
     Failed,
@@ -113,8 +113,8 @@ pub struct Rendered {
     pub spans: Vec<Range<usize>>,
 }
 
-/// If a request takes more than this share of the window, in percent, the agent gets more urgent advice to save
-/// space.
+/// A share of the window, in percent. If the requests take more than this share, the advice to the agent to save space
+/// becomes more urgent.
 const SHARP_PERCENT: u64 = 90;
 
 /// Returns the artifacts that a conversation shows, each once.
@@ -223,7 +223,7 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// Returns the message in which the model reads a notice of the system. The notice was given within a turn, or says
+/// Returns the message that shows a notice of the system to the model. Some notices are given within a turn, others say
 /// that a turn ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
@@ -318,8 +318,8 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut A
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// Returns the content of a tool result from outside the society. A text is quoted, so that no line of the text looks
-/// like a line that the system wrote.
+/// Returns the content of the result of an outside tool. A text is quoted. Otherwise a line of the text could look like
+/// a line that the system wrote.
 fn outside(content: &Content, texts: &Texts) -> String {
     match content {
         Content::Json(value) => json_line(value),
@@ -331,7 +331,7 @@ fn outside(content: &Content, texts: &Texts) -> String {
     }
 }
 
-/// Returns the first of these names, as many as take at most `most` characters in a result.
+/// Returns the first of these names: as many as a result can list with at most `most` characters.
 fn shown_names(ignored: &[String], most: usize) -> &[String] {
     let fits = |count: &usize| chars_of_ignored(&ignored[..*count]) <= most;
     &ignored[..(0..=ignored.len()).rev().find(fits).unwrap_or(0)]
@@ -339,8 +339,9 @@ fn shown_names(ignored: &[String], most: usize) -> &[String] {
 
 /// Returns how many characters [`with_ignored`] adds to a result.
 fn chars_of_ignored(ignored: &[String]) -> usize {
-    // `with_ignored` turns `{}` into `{"ignored":[…]}`, so it adds all characters except `{` and `}`. If the result has
-    // other fields, it also adds a comma. So the number is the length minus two, plus one.
+    // `with_ignored` turns `{}` into `{"ignored":[…]}`. The two characters `{` and `}` were there before, so they do
+    // not count. If the result has other fields, a comma comes in addition. So the number is the length minus two, plus
+    // one.
     if ignored.is_empty() { 0 } else { with_ignored("{}".to_owned(), ignored).chars().count() - 1 }
 }
 
@@ -359,7 +360,7 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
     }
 }
 
-/// The reason why a request only describes media although each medium alone would fit.
+/// Why a request describes media and does not show them, although each medium alone would fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
     /// The media are older than other media, and the request has no room for all media.
@@ -369,11 +370,11 @@ enum Crowded {
 }
 
 /// Finds the records whose media do not fit into a request. Returns the positions of these records, each with the
-/// reason. Media that would not fit even alone do not count: [`route_of`] has already replaced them by descriptions.
+/// reason. A medium that would not fit even alone does not count here, because it is described anyway ([`route_of`]).
 ///
 /// If the media take more than the request has room for, the oldest media are left out until the other media take at
-/// most half of the room. So the next media fit without another change to earlier messages, and a server that caches
-/// the beginning of a prompt can still use its cache.
+/// most half of the room. Then there is room for new media, and the next requests need not change earlier messages
+/// again. So a server that caches the beginning of a prompt can still use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,
@@ -406,7 +407,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The media of the newest record always stay, because they fit without the media of other records.
+        // The media of the newest record always stay. They fit if the media of all other records are left out.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);

@@ -1,8 +1,8 @@
 //! Compares an answer with the JSON Schema that its request contains. The functions are pure.
 //!
-//! Schemas come from people and from models, so a schema may be an attack. This module never loads a document that a
-//! schema refers to, matches patterns in linear time, and refuses a schema that would take long to compare
-//! ([`cost`]).
+//! Schemas come from people and from models, so a schema may be an attack. A schema may refer to other documents, but
+//! this module never loads them. It matches patterns in linear time. It refuses a schema that would take long to
+//! compare ([`cost`]).
 
 mod cost;
 
@@ -40,8 +40,8 @@ pub fn read(schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|error| format!("is no JSON Schema: {}", shortened(&error.to_string())))
 }
 
-/// Returns what is wrong with a schema, so that a caller can refuse a request with this schema before any model is
-/// asked.
+/// Returns an error that says what is wrong with a schema. A caller can then refuse a request with this schema before
+/// any model is asked.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     read(schema).map(drop)
 }
@@ -65,7 +65,8 @@ pub fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
                 let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
                 format!("{place}{}", shortened(&error.to_string()))
             })),
-            // Happens only with a damaged database row: the runtime checked this schema before it accepted the request.
+            // The runtime checked this schema before it accepted the request. So this happens only if the database row
+            // is damaged.
             Err(error) => errors.push(error),
         }
     }

@@ -9,8 +9,8 @@ use polity_society::limits::Limits;
 use polity_society::text::TextKey;
 use polity_store::record::Record;
 
-/// If a request takes more than this share of the window, in percent, older history is summed up first. The share is
-/// below 100 because estimates are rough and the answer needs room too.
+/// A share of the window, in percent. If a request takes more than this share, older history is summed up before the
+/// request is sent. The share is below 100 because estimates are rough and the answer needs room too.
 const FULL_PERCENT: u64 = 80;
 
 /// If a request takes more than this share of the window, in percent, the agent is told how full the window is.
@@ -52,8 +52,8 @@ fn bound(service: &Service) -> Option<u64> {
     Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
-/// Chooses what to sum up so that the conversation fits again. Returns `None` if nothing can be left out.
-/// `costs` contains the tokens of each record that the request shows, and `tokens` the tokens of the whole request.
+/// Chooses what to sum up so that the conversation fits again. Returns `None` if nothing can be left out. `costs`
+/// contains the tokens of each record that the request shows. `tokens` is the number of tokens of the whole request.
 pub fn compaction(
     history: &History,
     costs: &[u64],
@@ -72,7 +72,7 @@ pub fn compaction(
         Room::Made | Room::Exhausted => window / 4,
     };
     let fits = fitting(told.records, costs, target.saturating_sub(fixed))?;
-    // The current turn stays whole if summing up earlier turns is enough.
+    // If it is enough to sum up earlier turns, the current turn stays whole.
     let of_turn = current_turn(told.records);
     let of_turn_costs: u64 = costs.iter().rev().take(of_turn).sum();
     let is_enough = room == Room::Untouched

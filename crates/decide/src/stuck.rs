@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Milliseconds without any activity after which a request to an agent counts as stuck. Until then, the agent may be
 /// between two steps of its turn.
 pub const QUIET_MS: i64 = 60_000;
-/// The description of something stuck contains lists of names. This is the maximum length of each list.
+/// Maximum number of names in each list that the description of a stuck thing contains.
 pub const MAX_NAMED: usize = 5;
 
 /// Whether a process runs the society that is shown.
@@ -103,7 +103,7 @@ impl Found {
         }
     }
 
-    /// Returns the agents for whose roles a remedy may suggest another service.
+    /// A remedy may suggest another service for the roles of some agents. Returns these agents.
     pub fn cured(&self) -> Vec<AgentId> {
         match &self.stuck {
             Stuck::Parked { agent, .. } => vec![agent.clone()],
@@ -116,7 +116,7 @@ impl Found {
         }
     }
 
-    /// Returns the task in which a remedy may suggest that a turn of root begins again with another service.
+    /// A remedy may suggest that a turn of root begins again with another service. Returns the task of this turn.
     pub fn begins_again(&self, moments: &Moments) -> Option<TaskId> {
         let root = self.cured().into_iter().find(AgentId::is_root)?;
         self.task.clone().or_else(|| moments.of(&root)?.task().cloned())
@@ -134,8 +134,9 @@ fn is_left_over(request: &OpenRequest) -> bool {
     request.task_state == TaskState::Idle && request.from.is_root() && !request.to.is_user()
 }
 
-/// Returns the agents that work or wait for somebody, each with the time of its newest activity, newest first. Leaves
-/// out parked and paused agents, because they do nothing; [`found`] reports them as stuck.
+/// Returns the agents that work or wait for somebody, each with the time of its newest activity. The agent with the
+/// newest activity comes first. Parked and paused agents do nothing, so they are left out here, and [`found`] reports
+/// them as stuck.
 pub fn active(scene: &Scene<'_>) -> Vec<Active> {
     let Scene { open, moments, .. } = scene;
     let held: HashSet<&AgentId> = open.holds.iter().map(|hold| &hold.who.agent).collect();
@@ -214,10 +215,10 @@ fn parked(scene: &Scene<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Returns the open requests that nobody is working on, or whose receiver has been quiet for too long. Requests to the
-/// person, delayed requests and requests of idle tasks are left out. A request is also left out if its receiver is
-/// parked, asks the person, or waits for another agent: then [`found`] returns the cause of the delay instead. A
-/// receiver that waits for a command or for its own delayed message is not stuck either.
+/// Returns the open requests that are stuck: nobody works on the request, or its receiver has been quiet for too long.
+/// Requests to the person, delayed requests and requests of idle tasks are never stuck. If the receiver is parked, asks
+/// the person or waits for another agent, [`found`] returns the cause of the delay instead of the request. A request is
+/// not stuck either if its receiver waits for a command or for its own delayed message.
 fn requests(scene: &Scene<'_>) -> Vec<Found> {
     let open = scene.open;
     let held: HashSet<&Conversation> = open.holds.iter().map(|hold| &hold.who).collect();
@@ -239,11 +240,12 @@ fn requests(scene: &Scene<'_>) -> Vec<Found> {
             return None;
         }
         let cause = match open.work.get(&receiver) {
-            // No process runs the society now. The next process continues this work, so the request is not stuck.
+            // Somebody has begun to work on the request, but no process runs the society now. The next process
+            // continues this work, so the request is not stuck.
             Some(_) if scene.runs == Runs::Nowhere => return None,
             Some(_) => Cause::Quiet,
             None if waiting.contains(&receiver) || open.timed.contains(&receiver) => return None,
-            // If root has nothing to do, the task is declared idle, so a request of the person to root is not stuck.
+            // A request of the person to root is not stuck: if root has nothing to do, the task is declared idle.
             None if request.from.is_user() => return None,
             None => Cause::Idle,
         };
@@ -324,8 +326,9 @@ fn services(scene: &Scene<'_>) -> Vec<Found> {
     scene.services.iter().filter_map(in_trouble).collect()
 }
 
-/// Returns what the person can do about something that is stuck, the best remedy first. `choices` contains the roles of
-/// the agents that [`Found::cured`] returns, and root's turns in the tasks that [`Found::begins_again`] returns.
+/// Returns what the person can do about something that is stuck, the best remedy first. [`Found::cured`] returns
+/// agents, and `choices` contains their roles. [`Found::begins_again`] returns a task, and `choices` contains the
+/// newest turn of root in this task.
 pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
     let Some(task) = found.task.clone() else { return of_service(found, choices, moments) };
     match &found.stuck {
@@ -373,7 +376,8 @@ fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy
     remedies
 }
 
-/// Returns the remedy that stops an agent. Root serves all tasks, so the remedy for root stops only this task.
+/// Returns the remedy that stops an agent. Root works for all tasks, so the remedy does not stop root itself, but only
+/// this task.
 fn stop(agent: &AgentId, task: TaskId) -> Remedy {
     if agent.is_root() { Remedy::StopTask { task } } else { Remedy::StopAgent { agent: agent.clone() } }
 }

@@ -22,7 +22,7 @@ pub enum Step {
     CallModel(Tools),
     /// Run this call, which was not started before.
     RunTool(ToolCall),
-    /// Record that a call was interrupted: it was started and has no result, because the process ended during the call.
+    /// Record that a call was interrupted. The call was started, but the process ended before the call had a result.
     RecordInterruption(ToolCall),
     /// Answer this call with a refusal, without running it.
     RefuseTool(ToolCall, WhyRefused),
@@ -82,11 +82,11 @@ enum Phase {
     Ended,
 }
 
-/// A turn fails when its model has written this many unreadable calls as text. The refusal of the first
-/// unreadable call tells the model what is wrong.
+/// A model may write a call as text, and the text may be unreadable. The first unreadable call is refused, and the
+/// refusal tells the model what is wrong. After this many unreadable calls, the turn fails.
 const BROKEN_CALLS: u32 = 2;
 
-/// A turn fails when its model has given this many empty answers.
+/// If a turn owes an answer and its model has done nothing yet, the turn fails after this many empty answers.
 const EMPTY_ANSWERS: u32 = 2;
 
 /// A turn in progress.
@@ -102,10 +102,11 @@ pub struct Turn {
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
-    /// The closing text of the model, if a notice such as a reminder made the turn continue after this text.
+    /// A notice such as a reminder may make the turn continue after the model's closing text. This is that closing
+    /// text.
     before_reminder: Option<String>,
-    /// The calls that were started and have no result. The key is the id of the call, and the value is the evidence:
-    /// see [`Self::evidence`].
+    /// The calls that were started and have no result. The key is the id of the call. The value is the evidence of the
+    /// call (see [`Self::evidence`]).
     started: BTreeMap<String, Value>,
     /// The questions to the person about calls. The key is the id of the call. The judgement is `None` until the
     /// question ends.
@@ -134,7 +135,8 @@ enum SummingUp {
     Asked,
 }
 
-/// Whether the agent was reminded in this turn of children that it hired and did not write to.
+/// Whether a reminder was given in this turn. The reminder tells the agent that it has hired children and has not
+/// written to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reminded {
     /// The agent was not reminded yet.
@@ -166,8 +168,8 @@ enum WasTold {
     Yes,
 }
 
-/// Removes the ids of messages and artifacts from a tool result. Without the ids, two results are equal if an agent
-/// sends the same message twice, or stores the same content twice.
+/// Removes the ids of messages and artifacts from a tool result. If an agent sends the same message twice, or stores
+/// the same content twice, the two results differ only in their ids. Without the ids, they are equal.
 fn without_ids(result: &str) -> String {
     let is_of_word =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
@@ -207,8 +209,8 @@ impl Repetition {
 }
 
 impl Turn {
-    /// Begins a turn. `beginning` tells whether the turn owes an answer: whether the message that begins the turn is a
-    /// request.
+    /// Begins a turn. `beginning` tells whether the turn owes an answer. It does if the message that begins the turn is
+    /// a request.
     pub fn new(beginning: Expects) -> Self {
         Self {
             beginning,
@@ -254,8 +256,8 @@ impl Turn {
         self.unseen
     }
 
-    /// Returns whether the agent was reminded of hired agents that it did not write to. If the model was asked to sum
-    /// up its work because the rounds are used up, returns `Once`, so that no reminder follows.
+    /// Returns whether the agent was reminded of agents that it has hired and has not written to. When the rounds are
+    /// used up, the model is asked to sum up its work. From then on, the result is `Once`, so that no reminder follows.
     pub fn reminded(&self) -> Reminded {
         // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
@@ -356,8 +358,8 @@ impl Turn {
         self.called_as.get(&call.id).map(String::as_str)
     }
 
-    /// Returns the refusal of a call that was refused as soon as the model made it; `None` for all other calls. The
-    /// call stays refused on every replay, even if its recorded arguments look valid.
+    /// Some calls are refused as soon as the model makes them. Returns the refusal of such a call; `None` for all other
+    /// calls. The call stays refused on every replay, even if its recorded arguments look valid.
     pub fn refused(&self, call: &ToolCall) -> Option<&Value> {
         self.refused.get(&call.id)
     }
@@ -407,8 +409,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model again after a notice. The text that the model wrote before the notice becomes the closing text
-    /// only if the model writes nothing more.
+    /// Asks the model again after a notice, and keeps the text that the model wrote before the notice. If the model
+    /// writes nothing more, the kept text is the closing text.
     fn ask_again(&mut self) {
         let said = std::mem::replace(&mut self.phase, Phase::Asking);
         if let Phase::Closing(text) = said {
@@ -419,8 +421,8 @@ impl Turn {
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
-            // The model was told before this reply that an earlier answer does not fit the schema of its request. If
-            // the new answer does not fit either, it is sent together with the reasons.
+            // Before this reply, the model was told that its earlier answer does not fit the schema of the request. If
+            // its new answer does not fit either, the new answer is sent together with the reasons.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {
@@ -459,10 +461,10 @@ impl Turn {
         };
     }
 
-    /// Returns the phase after a reply of the model that contains only thoughts. Such a reply ends the turn if the turn
-    /// owes no answer, or if the model gave its answer before a notice made the turn continue. It also ends the turn if
-    /// the model was already told that thoughts are no answer, and has called tools: one of these calls may have sent
-    /// the answer as a message.
+    /// Returns the phase after a reply of the model that contains only thoughts. The reply ends the turn in three
+    /// cases. The turn owes no answer. Or the model has given its answer already, before a notice made the turn
+    /// continue. Or the model was told that thoughts are no answer, and has called tools: one of these calls may have
+    /// sent the answer as a message.
     fn after_thoughts(&mut self) -> Phase {
         let has_acted = self.rounds > 0 && self.no_answer_told == WasTold::Yes;
         if has_acted || self.before_reminder.is_some() || self.beginning == Expects::Nothing {
@@ -475,8 +477,8 @@ impl Turn {
         if result.refuses_with(MISFIT_CODE) {
             self.misfit_told = WasTold::Yes;
         } else if self.misfit_told == WasTold::Yes && result.has_sent() {
-            // The model was told that its answer does not fit the schema. After that, the model sent a message. That
-            // message counts as its answer, so the earlier closing text is dropped.
+            // The model was told that its answer does not fit the schema. Then it sent a message. The message counts as
+            // its new answer, so the earlier closing text is dropped.
             self.before_reminder = None;
         }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
@@ -487,8 +489,8 @@ impl Turn {
         self.questions.remove(call.as_str());
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
-                // The model was asked to sum up without tools, but called tools. The text beside these calls ends the
-                // turn.
+                // The model was asked to sum up without tools, but it called tools. The turn ends now, with the text
+                // that the model wrote beside these calls.
                 SummingUp::Asked => Phase::Closing(self.last_text.take()),
                 SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
                 SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The tool name that is recorded for an unreadable call without a tool name.
 const NO_NAME: &str = "unreadable_call";
 
-/// How much of an unreadable call is quoted to its model, in characters.
+/// The refusal of an unreadable call quotes at most this many characters of the text that the model wrote.
 const QUOTED: usize = 300;
 
 /// Fields of an answer in which servers put the thoughts of a model.
@@ -71,8 +71,8 @@ pub struct Understood {
     pub taken: Taken,
     /// For each call, the wrong tool name that the model used; `None` if the name was right.
     pub called_as: Vec<Option<String>>,
-    /// The refusal of the call, if the model wrote a call as text and this text cannot be read. The reply then has only
-    /// this call.
+    /// If the model wrote a call as text and this text cannot be read, this is the refusal of the call. The reply then
+    /// has only this call.
     pub refusal: Option<Refusal>,
 }
 
@@ -238,7 +238,8 @@ mod tests {
         check("List-Contacts", "list_contacts");
         check("delegate", "spawn_agent_with_task");
         check("fly", "fly");
-        // The request of this test does not offer the tools that these names mean, so the names stay as they are.
+        // `put_file` means no tool. `save_artifact` means `put_artifact`, but the request of this test does not offer
+        // this tool. So both names stay as they are.
         check("put_file", "put_file");
         check("save_artifact", "save_artifact");
     }

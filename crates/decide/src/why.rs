@@ -4,11 +4,11 @@ use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_view::{Because, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
 
-/// Maximum length of each of these lists in one explanation: remedies of one kind, failed attempts, open requests, and
-/// parked agents.
+/// An explanation has several lists: remedies of one kind, failed attempts, open requests, and parked agents. This is
+/// the maximum length of each list.
 const MOST: usize = 3;
 
-/// The facts that show how an agent could get help now with content that its model does not take.
+/// The model of an agent does not take some content. These facts show how the agent could get help now.
 #[derive(Clone, Debug, Default)]
 pub struct Help {
     /// The role of the agent; root has none.
@@ -91,7 +91,8 @@ fn remedies(sent: &SentRequest, because: &Because, help: &Help) -> Vec<WhyRemedy
             _ => vec![WhyRemedy::CheckService { service: sent.service.clone() }],
         };
     }
-    // In a fork, the agent is as it was when the turn began, even if it has ended since then.
+    // A turn can run again even if its agent has ended since then: in the fork, the agent is as it was when the turn
+    // began.
     let again = help.services.first().map(|service| run_again(sent, Some(service.clone())));
     match help.standing {
         Some(Standing::Active) => {}
@@ -143,9 +144,10 @@ pub fn failed_request(why: &Why) -> Option<i64> {
     })
 }
 
-/// Explains a failed attempt, a skipped service, a failed turn, a parked or paused agent, a reached limit, a refused
-/// call or a message that came back to its sender. `before` contains the earlier events of the agent, oldest first.
-/// `refusal` is the text of the refusal of a call. Returns `None` for every other event, which needs no explanation.
+/// Explains an event: a failed attempt, a skipped service, a failed turn, a parked or paused agent, a reached limit, a
+/// refused call or a message that came back to its sender. Returns `None` for every other event, because it needs no
+/// explanation. `before` contains the earlier events of the agent, oldest first. If the event is a refused call,
+/// `refusal` is the text of the refusal.
 pub fn event(event: &Event, before: &[Event], refusal: Option<String>) -> Option<Why> {
     match event {
         Event::ModelFailed { .. } | Event::ServiceSkipped { .. } => Some(attempts(&[event])),
@@ -184,9 +186,9 @@ pub fn paused(agent: &AgentId) -> Why {
     Why { chain, remedies: vec![WhyRemedy::Resume { agent: agent.clone() }] }
 }
 
-/// Explains why an agent pauses between attempts or is slow: attempts to call its model failed, and no attempt has
-/// succeeded since. Returns `None` if there are no such attempts. `events` contains the events of the agent, oldest
-/// first.
+/// Explains why an agent pauses between attempts or is slow. The explanation lists the failed attempts of the agent's
+/// last call to its model. Returns `None` if no attempt failed, or if the model has answered since. `events` contains
+/// the events of the agent, oldest first.
 pub fn struggling(events: &[Event]) -> Option<Why> {
     let attempts_now = last_attempts(events);
     (!attempts_now.is_empty()).then(|| attempts(&attempts_now))
@@ -271,8 +273,8 @@ fn because_of_attempts(first: Fact, before: &[Event]) -> Why {
     Why { chain, remedies }
 }
 
-/// Returns the failed attempts of the last call to a model, and the services that this call skipped, oldest first.
-/// Returns nothing if the model answered this call. `events` contains the events of one agent, oldest first.
+/// Returns the failed attempts of the last call to a model, and the services that the call skipped, oldest first. If
+/// the call got an answer in the end, returns nothing. `events` contains the events of one agent, oldest first.
 fn last_attempts(events: &[Event]) -> Vec<&Event> {
     let mut found = Vec::new();
     for event in events.iter().rev() {
@@ -292,7 +294,7 @@ fn last_attempts(events: &[Event]) -> Vec<&Event> {
     found
 }
 
-/// Explains failed attempts and skipped services. If there are more than [`MOST`], explains only the last of them.
+/// Explains failed attempts and skipped services. Explains only the last [`MOST`] of them.
 fn attempts(failed: &[&Event]) -> Why {
     let mut why = Why::default();
     let first = failed.len().saturating_sub(MOST);

@@ -32,8 +32,8 @@ pub(super) trait Argument: Sized {
     }
 }
 
-/// The refusal that reports a fault. A call gets only one refusal. If its faults belong to several refusals, the call
-/// gets the one that comes first in this enum, and this refusal reports all faults.
+/// The refusal that reports a fault. A call gets only one refusal, which reports all its faults. If the faults belong
+/// to different refusals, the call gets the refusal that comes first in this enum.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -91,8 +91,8 @@ impl<'a> Reader<'a> {
     }
 
     /// If the model wrote attachments beside a message, moves the attachments into the message.
-    /// If a call hires an agent, and its message assigns a task without a brief, copies the brief of the call into
-    /// the message.
+    /// A call that hires an agent has a brief. If the message of such a call assigns a task but contains no brief,
+    /// copies the brief of the call into the message.
     pub(super) fn gather(&mut self, message: &'static str, brief: Option<&'static str>) {
         let Some(mut fields) = self.object.get(message).and_then(Payload::open) else { return };
         let mut is_changed = false;
@@ -206,8 +206,8 @@ impl<'a> Reader<'a> {
 
         let blames: BTreeSet<Blame> = self.faults.iter().map(|(blame, _, _)| *blame).collect();
         let details = self.faults.into_iter().map(|(blame, name, problem)| {
-            // If all faults are in the brief, or all are in the message, the refusal gives the paths of the wrong
-            // fields inside that brief or message.
+            // Usually a path begins with the name of the argument. The name is left out if all faults are in the brief,
+            // or all are in the argument `payload`.
             let is_inside = blame == Blame::Brief || (blame == Blame::Message && name == "payload");
             if is_inside && blames.len() == 1 && !problem.field.is_empty() {
                 problem

@@ -100,8 +100,8 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
 
 #[test]
 fn faults_of_briefs_and_messages_are_among_them() {
-    // If all faults are in the brief, or all are in the message, the refusal gives the paths of the wrong fields inside
-    // that brief or message.
+    // If all faults are in the brief, or all are in the argument `payload`, the paths do not begin with the name of the
+    // argument.
     check(
         "spawn_agent",
         json!({"roleId": "r", "taskBrief": {"objective": "o", "inputs": 7}}),
@@ -127,7 +127,7 @@ fn faults_of_briefs_and_messages_are_among_them() {
         "invalid_message",
         "reason: must be a string; required_capability: must be a string",
     );
-    // If a call also has other faults, each fault is reported with its whole path.
+    // If the call also has other faults, every path begins with the name of the argument.
     check(
         "spawn_agent",
         json!({"taskBrief": {"objective": "o", "constraints": [], "inputs": "i", "outputs": "p"}, "name": "<"}),
@@ -208,8 +208,7 @@ fn names_in_another_style_are_understood_by_every_tool() {
         };
         let styles: [fn(&str) -> String; 3] = [snake, str::to_uppercase, |name| name.replace('_', "-")];
         for style in styles {
-            // Most arguments do not accept the value 7. But an argument with the value 7 must not be reported
-            // as missing.
+            // Each argument gets the value 7. Most arguments do not accept it, but none may be reported as missing.
             let written: Map<String, Value> = known.iter().map(|name| (style(name), json!(7))).collect();
             let parsed = parse(name, Value::Object(written));
             assert_eq!(parsed.ignored, [""; 0], "{name}");

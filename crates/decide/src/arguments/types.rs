@@ -21,7 +21,8 @@ fn fault<T>(fault: Fault) -> Read<T> {
     Err(vec![FieldProblem::new("", fault)])
 }
 
-/// A blank text counts as missing if the argument is optional, because some models fill in every field that they see.
+/// Some models fill in every field that they see, and write a blank text if they have no value. So a blank text for an
+/// optional argument counts as a missing argument.
 impl<T: Argument> Argument for Option<T> {
     const REQUIRED: bool = false;
     const BLAME: Blame = T::BLAME;
@@ -296,7 +297,8 @@ impl Argument for Meta {
 }
 
 impl Argument for InterfaceSpec {
-    /// The tool's description names the four fields. Most roles have no interface spec, so the schema stays short.
+    /// Most roles have no interface spec, so the schema is short and lists no fields. The tool's description names the
+    /// four fields.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object"})
     }
@@ -322,7 +324,7 @@ impl Argument for TaskBrief {
     }
 }
 
-/// A brief whose schema lists no fields, because the schema of another tool lists them.
+/// A task brief with a short schema. The schema lists no fields, because the schema of another tool already lists them.
 pub struct ShortBrief(pub TaskBrief);
 
 impl Argument for ShortBrief {

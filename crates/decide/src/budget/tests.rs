@@ -41,7 +41,8 @@ fn what_is_let_through() {
     check(call(0, 0.5), NOTHING, &cost, Leave::Granted);
     check(call(0, 0.6), NOTHING, &cost, refused("maxCostPerTask", Number::from_f64(1.0).unwrap()));
     check(call(0, 0.3), call(0, 0.3), &cost, Leave::Later);
-    // A call that can never be allowed is refused at once and does not wait.
+    // This call could wait because of the cost limit. But it can never fit into the token limit, so it is refused at
+    // once.
     check(
         call(151, 0.3),
         call(0, 0.3),
@@ -93,8 +94,8 @@ fn a_circle_of_parents_ends() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// In any order of calls, the spent and the reserved amount together never exceed a limit,
-    /// if no call costs more than its estimate. A call that fits is granted once no other call is in progress.
+    /// If no call costs more than its estimate, the spent amount plus the reserved amount never exceeds a limit, in any
+    /// order of calls. A call that must wait is granted as soon as no other call is in progress.
     #[test]
     fn no_limit_is_passed(
         acts in proptest::collection::vec((0u64..400, 0u64..100, any::<proptest::sample::Index>()), 1..60),

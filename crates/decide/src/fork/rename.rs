@@ -106,8 +106,8 @@ pub fn renamed(mut rows: Rows, names: &Names) -> Rows {
 
 struct Ids<'a> {
     names: &'a Names,
-    /// The pairs of old and new ids. The key is the first byte of the old id. Longer old ids come first, because an id
-    /// can begin with another id.
+    /// The pairs of old and new ids. The key is the first byte of the old id. An id can begin with another, shorter id,
+    /// so longer old ids come first.
     by_first: HashMap<u8, Vec<(&'a str, &'a str)>>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Ids<'a> {
         turn.and_then(|turn| self.names.turns.get(&turn).copied())
     }
 
-    /// Replaces every old id in a text, except where the id is only a part of a longer word.
+    /// Replaces every old id in a text. Does not replace an id that is only a part of a longer word.
     fn text(&self, text: &mut String) {
         let mut renamed = String::new();
         let (mut done, mut place) = (0, 0);
@@ -219,7 +219,8 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// Returns whether an id that follows this character is only a part of a longer word.
+/// Returns whether this character belongs to a word. If an id comes directly after such a character, the id is only a
+/// part of a longer word.
 fn is_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }

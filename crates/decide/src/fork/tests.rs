@@ -188,8 +188,8 @@ fn a_copy_has_the_texts_and_artifacts_that_were_held_when_the_turn_began() {
     assert_eq!((earlier.notes.len(), earlier.outputs.len()), (0, 0));
 }
 
-/// A task in which `seer-7k2f` asks the person about a call before turn 3 begins. The person allows the call, and
-/// `records` say when.
+/// A task in which `seer-7k2f` asks the person about a call before turn 3 begins. The person allows the call. The first
+/// of the `records` is written before turn 3 begins, the second after that. One of the two is the answer of the person.
 fn asking(records: [Value; 2]) -> Rows {
     let [third, fifth] = records;
     let mut rows = task();

@@ -47,8 +47,8 @@ fn heard(number: usize) -> Record {
     Record::Heard { message: MessageId::from_sequence(i64::try_from(number).unwrap()) }
 }
 
-/// Generates the records of conversations, each with its turn, and the tokens of each record. The records are in an
-/// order that the driver, the code that runs turns, could write.
+/// Generates the records of conversations, each with its turn, and the tokens of each record. The driver (the code that
+/// runs turns) could write the records in this order.
 fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
     let pieces = proptest::collection::vec((0usize..5, 0u64..50), 1..30);
     pieces.prop_map(|pieces| {
@@ -73,8 +73,8 @@ fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// However much room there is: every result keeps its call. The newest batch (an answer with its calls and results)
-    /// always stays. Older batches stay too, as many as fit.
+    /// A batch is an answer with its calls and results. Whether there is much room or little, every result keeps its
+    /// call, and the newest batch stays. As many older batches stay as fit.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {

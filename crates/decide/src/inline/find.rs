@@ -7,13 +7,13 @@ use super::symbol::{Symbol, symbol};
 use super::{Written, head};
 use std::ops::Range;
 
-/// The number of base64 digits that encode the [`HEAD`] bytes that [`is_known`] examines.
+/// [`is_known`] examines the first [`HEAD`] bytes of a file. This is the number of base64 digits that encode them.
 const HEAD_DIGITS: usize = HEAD.div_ceil(3) * 4;
 
 /// Maximum length of a gap between two pieces of the same base64, in bytes.
 const NEAR: usize = 48;
 
-/// Maximum distance from the data of a data URL back to its `data:`, in bytes.
+/// Maximum number of bytes from the `data:` of a data URL to the beginning of its data.
 const URL_HEAD: usize = 200;
 
 /// At places that look like the beginning of a file, the search decodes bytes to find out whether a file begins there.
@@ -44,9 +44,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether a line of digits is the first line of its base64 or a later line. Some formats have their signature late
-/// in the file. For these formats, the search examines only first lines, because examining every line would take too
-/// long.
+/// Whether a line of digits is the first line of its base64 or a later line. Some formats have a late signature, so
+/// many bytes must be decoded to find it. To do this for every line would take too long, so the search looks for a late
+/// signature only in first lines.
 #[derive(Clone, Copy)]
 enum Standing {
     First,
@@ -97,7 +97,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the place in a run of digits (`segment`) where a file or a data URL begins.
+    /// `segment` is the run of digits that begins at `start`. Returns the place where a file or a data URL begins in
+    /// this run.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;
@@ -156,8 +157,9 @@ impl Search<'_> {
         }
     }
 
-    /// Reads all base64 that begins at `start`. If another long run of digits follows within [`NEAR`] bytes,
-    /// the returned stream also covers that run, unless the run consists of words or begins another file.
+    /// Reads all base64 that begins at `start`. If another long run of digits follows within [`NEAR`] bytes, the `end`
+    /// of the returned stream is the end of that run. But a run that consists of words, or that begins another file, is
+    /// not included.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {

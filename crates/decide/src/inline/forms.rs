@@ -107,8 +107,8 @@ pub const SURROUNDINGS: [Surroundings; 14] = [
     ("a number of its length right behind", |form| format!("[{form}](1234 bytes)")),
 ];
 
-/// Looks in a text for a run of 64 digits that encodes a part of `bytes`, in base64 or hexadecimal, escaped or not.
-/// Returns the first such run.
+/// Looks in a text for 64 digits of base64 or hexadecimal that encode a part of `bytes`. Also finds digits that are
+/// escaped in the text. Returns the first 64 such digits.
 pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     let plain = text.replace("\\u002B", "+").replace("\\u002f", "/").replace("%2B", "+").replace("%2F", "/");
     let texts = [text.to_owned(), plain.replace('\\', "")];
@@ -121,7 +121,7 @@ pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     runs.into_iter().find(left).map(str::to_owned)
 }
 
-/// Generates texts of many sorts that contain no binary data, although many of these texts resemble binary data.
+/// Generates texts of many sorts. Many of these texts resemble binary data, but none contains any.
 pub fn other_texts() -> impl Strategy<Value = String> {
     let words = "([a-z]{1,12}[ ,.\n]){0,80}";
     let code =
@@ -136,8 +136,8 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     let names = "[a-z]{4,10}([A-Z][a-z]{3,10}){8,30}";
     let tokens = "eyJhbGciOiJIUzI1NiJ9\\.eyJzdWIiOiI[a-zA-Z0-9_-]{60,300}\\.[a-zA-Z0-9_-]{43}";
     let bytes = proptest::collection::vec(any::<u8>(), 48..600);
-    // The three bytes are the beginning of a signature that some model services send. Without these three bytes, the
-    // random bytes could by chance begin like a known file.
+    // Some model services send a signature that begins with these three bytes. If the random bytes came first, they
+    // could by chance begin like a known file.
     let sealed = bytes.prop_map(|bytes| STANDARD.encode([b"\x0a\xd2\x01".as_slice(), &bytes].concat()));
     let encoded_words = words.prop_map(|words: String| in_lines(words.as_bytes(), 76, "\n"));
     prop_oneof![

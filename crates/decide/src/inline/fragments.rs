@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Size of a block, in bytes. 64 digits of base64 or hexadecimal always encode at least one whole block of a file.
+/// Size of a block, in bytes. Even 64 digits of hexadecimal encode 32 bytes. So 64 digits of base64 or hexadecimal
+/// always contain at least one whole block, wherever in the file they begin.
 const BLOCK: usize = 16;
 
 /// [`Fragments`] stores and compares only blocks with at least this many different byte values.

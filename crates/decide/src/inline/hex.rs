@@ -14,8 +14,8 @@ const MANY_BYTES: usize = 65;
 /// and the indentation of the next line.
 const GAP: usize = 48;
 
-/// Maximum length of the prefix before a pair of digits, in bytes. If a JSON text is a string in another JSON text,
-/// the backslashes of the prefix `\x` are doubled, so the prefix becomes longer.
+/// Maximum length of the prefix before a pair of digits, in bytes. The prefix `\x` can become longer: when a text
+/// becomes a JSON string, each of its backslashes is doubled, and this can happen several times.
 const LONGEST_PREFIX: usize = 20;
 
 /// Bytes in hexadecimal, and the place in the text where they end.
@@ -27,7 +27,8 @@ pub(super) struct Hex {
 }
 
 impl Hex {
-    /// Returns whether there are so many bytes that they are not only an example of a signature.
+    /// Returns whether there are enough bytes. Fewer bytes are probably only an example in a text, such as the
+    /// signature of a format.
     pub(super) fn is_long(&self) -> bool {
         self.longest_run >= LONG_RUN || self.bytes.len() >= MANY_BYTES
     }

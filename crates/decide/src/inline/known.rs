@@ -12,7 +12,8 @@ pub(super) const BEGINNING: usize = 12;
 
 /// Formats that do not count as files of a known kind, because their signature has only two or three bytes. A text can
 /// contain such a signature by chance: for example, `/work`, decoded as base64, begins like a file of the first format.
-/// The list also contains the format of certificates, because people and models read certificates as base64.
+/// The list also contains the format of certificates. People and models read a certificate as base64, so it must stay
+/// in the text.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",
@@ -22,15 +23,16 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// Audio frames without a container format around them count as a file only if they have at least this many bytes
-/// together, which is several frames. Each frame must end where the next frame begins; random bytes do not do that.
+/// Minimum length, in bytes, of audio frames that have no container format around them. Shorter audio does not count as
+/// a file. This many bytes contain several frames, and each frame must end where the next one begins. Random bytes do
+/// not do that.
 const FRAMES: usize = 1024;
 
 /// Returns whether the bytes are the beginning of a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
-    // The signatures of common files come first: `detect` also examines later bytes, and could mistake a GIF for MPEG
-    // packets, which begin with the same byte.
+    // The signatures of common files are checked before `detect` is called. A GIF and MPEG packets begin with the same
+    // byte, and `detect` also examines later bytes, so it could mistake a GIF for MPEG packets.
     if begins_file(head) {
         return true;
     }
@@ -40,18 +42,20 @@ pub(super) fn is_known(head: &[u8]) -> bool {
         && !head.starts_with(b"\x7fELF");
     match detected.kind {
         Kind::Text => false,
-        // A single frame is recognized by little more than two bytes, so several frames are required.
+        // Little more than two bytes show that a frame begins. Other bytes can look like that by chance, so several
+        // frames are required.
         Kind::Audio if matches!(detected.mime_type.as_str(), "audio/mpeg" | "audio/aac") => {
             head.len() >= FRAMES
         }
-        // A packet of this format is recognized by one byte, so several packets are required.
+        // Only one byte shows that a packet of this format begins, so several packets are required.
         Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
     }
 }
 
 /// Returns whether the bytes are certainly the beginning of a file of a common format. The search calls this function
-/// at every place of a long run, where a signature of only three bytes could occur by chance.
+/// at every place of a long run. There, a signature of only three bytes could occur by chance, so the patterns here are
+/// longer.
 pub(super) fn begins_file(bytes: &[u8]) -> bool {
     matches!(
         bytes,

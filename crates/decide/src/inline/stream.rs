@@ -6,7 +6,7 @@ use super::known::{BEGINNING, begins_file};
 use super::symbol::{Symbol, symbol};
 use base64::Engine;
 
-/// Base64 may continue on the next line only after a line of at least this many digits.
+/// If a line has fewer digits than this, the base64 does not continue on the next line.
 pub(super) const LINE: usize = 16;
 
 /// A run of at least this many digits always continues the base64 before it, even if the run looks like a word.
@@ -77,7 +77,8 @@ fn behind_padding(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns where the next digits begin, if only line ends and separators are before these digits; otherwise `None`.
+/// Returns where the next digits begin. Returns `None` if other characters than line ends and separators come before
+/// them, or too many of these.
 pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut breaks = 0;
@@ -105,9 +106,10 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Decides whether a run of `+` and `/` at `start` is source code or base64. A run of one to three characters is source
-/// code (a `+` that joins two strings, or slashes that begin a comment) if a blank, a quotation mark, a backslash or a
-/// line end follows. Returns the end of a run that is source code, and `None` for base64.
+/// Decides whether a run of `+` and `/` at `start` is source code or base64. In source code, a `+` may join two
+/// strings, and slashes may begin a comment. The run is source code if it has one to three characters, and a blank, a
+/// quotation mark, a backslash or a line end follows. Returns the end of a run that is source code, and `None` for
+/// base64.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -123,7 +125,7 @@ pub(super) struct Segment {
     numeral: bool,
     /// The number of padding characters after the digits.
     padding: usize,
-    /// Whether the line or the string ends after the digits, so that no words follow the digits.
+    /// Whether the line or the string ends directly after the digits. Then no words follow the digits.
     stands_alone: bool,
     end: usize,
 }

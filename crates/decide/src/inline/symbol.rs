@@ -1,5 +1,5 @@
-//! Reads a text as symbols, so that the search finds base64 in every form of text: plain, escaped once or several
-//! times as in JSON strings, or percent-encoded as in URLs.
+//! Reads a text as symbols. The text may be plain, escaped once or several times as in JSON strings, or percent-encoded
+//! as in URLs. The symbols are the same in each case, so the search finds base64 in all these texts.
 
 /// The meaning of one or more bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,7 @@ fn a_whole_text_that_is_a_file() {
     ] {
         assert_eq!(bytes(&text), Some(png()), "{text}");
     }
-    // None of these texts consists of one known file alone.
+    // None of these texts is exactly one file of a known kind.
     assert_eq!(bytes(&STANDARD.encode([7; 90])), None);
     assert_eq!(bytes(&"word".repeat(30)), None);
     assert_eq!(bytes(&format!("the picture: {plain}")), None);
@@ -190,7 +190,7 @@ proptest! {
             Some("[it]".to_owned())
         });
         let replaced = replaced.unwrap_or_else(|| text.clone());
-        // The search may miss a short last line, because a few digits may also be words.
+        // The search may miss a short last line, because it cannot tell a few digits from a word.
         let [only] = &stored[..] else {
             return Err(TestCaseError::fail(format!("{} in {}: {} in {text}", form.0, surroundings.0, stored.len())));
         };

@@ -172,8 +172,8 @@ struct Happens {
     sent: Sent,
     /// Whether older history can still be summed up.
     room: Room,
-    /// Whether the circuit of the service is open before the attempt: after many failures, requests to the service are
-    /// held back for a while.
+    /// Whether the circuit of the service is open before the attempt. An open circuit holds requests to the service
+    /// back for a while, because many requests have failed.
     open: bool,
 }
 
@@ -202,8 +202,8 @@ struct Asked {
     followed_by: Next,
 }
 
-/// Plays a call whose attempts all fail, with a chain of services: each service is the fallback of the service before
-/// it.
+/// Plays a call with a chain of services. Each service is the fallback of the service before it. All attempts of the
+/// call fail.
 fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> (Vec<Asked>, Tried) {
     let id = |number: usize| ServiceId::new(format!("s{number}"));
     let mut tried = Tried::nothing();
@@ -261,7 +261,7 @@ proptest! {
         let (asked, tried) = play(services, &retry, &happenings, jitter);
         prop_assert!(asked.len() <= max_attempts as usize);
         prop_assert_eq!(asked.len(), tried.attempts() as usize);
-        // A call gives up only if no attempt is left, or if there is no other service to ask.
+        // A call may give up for two reasons only: it has no attempt left, or its service is the last one of the chain.
         let last = ServiceId::new(format!("s{}", services - 1));
         prop_assert!(asked.len() == max_attempts as usize || tried.service() == Some(&last));
     }
@@ -296,8 +296,8 @@ proptest! {
         }
     }
 
-    /// A refused request is sent again only if it has changed: its media are described, or its history is summed up.
-    /// HTTP 408, 409 and 429 do not count as refusals.
+    /// A refused request is sent to the same service again only with a change: its media are described, or its history
+    /// is summed up. HTTP 408, 409 and 429 do not count as refusals.
     #[test]
     fn what_is_refused_is_not_sent_again_to_the_same_service(
         services in 1..5_usize,

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct ArtifactRenderer<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// The positions of the records whose media do not fit beside other media, each with the reason.
+    /// The positions of the records whose media are left out because the request has too little room for them, each
+    /// with the reason.
     old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
@@ -41,8 +42,8 @@ impl<'a> ArtifactRenderer<'a> {
         self.shown
     }
 
-    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block with a
-    /// description.
+    /// Shows an attachment of a message. A medium or a text is shown below a label. A block describes an attachment
+    /// that is not shown.
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
@@ -112,8 +113,8 @@ impl<'a> ArtifactRenderer<'a> {
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// Returns the result of a `get_artifact` call that asks for a part of a text, at most `most` characters long. The
-    /// result begins with `lead`.
+    /// Returns the result of a `get_artifact` call that asks for a part of a text. The result begins with `lead` and
+    /// has at most `most` characters.
     fn page(
         &self,
         artifact: &Artifact,
@@ -133,8 +134,8 @@ impl<'a> ArtifactRenderer<'a> {
         size(self.sight.limits.tool_result_chars)
     }
 
-    /// Returns the result of `get_artifact`: the text for the `tool` message, at most `most` characters long, and the
-    /// media that follow in a `user` message.
+    /// Returns the result of `get_artifact` in two parts. The text has at most `most` characters and goes into the
+    /// `tool` message. The media follow in a `user` message.
     pub(super) fn tool_result(
         &mut self,
         id: &ArtifactId,
@@ -173,8 +174,8 @@ impl<'a> ArtifactRenderer<'a> {
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
-                // The text is shown exactly as it was stored, without marks before lines that look like the header of a
-                // message. Agents store texts such as source code in artifacts because artifacts stay unchanged.
+                // Lines that look like the header of a message get no marks here. Agents store texts such as source
+                // code in artifacts so that the texts stay unchanged, so the text is shown exactly as it was stored.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted, most), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -204,8 +205,8 @@ impl<'a> ArtifactRenderer<'a> {
         (bounded_message(&result, most), media)
     }
 
-    /// Shows a file that an outside tool returned: a line about the file for the `tool` message, and its medium
-    /// if the model takes it.
+    /// Shows a file that an outside tool returned. Returns the text about the file, which goes into the `tool` message.
+    /// Also returns the medium, if the model takes it.
     pub(super) fn file_of_result(
         &mut self,
         id: &ArtifactId,
@@ -235,8 +236,9 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds agents that could read an artifact for the reader, the agent whose model gets the request: the contacts of
-    /// the reader that use a service which takes the artifact; otherwise an agent that the reader could hire.
+    /// Finds agents that could read an artifact for the reader. The reader is the agent whose model gets the request.
+    /// Some services take the artifact. If contacts of the reader use such a service, they can help. Otherwise the
+    /// reader could hire an agent for such a service.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others = self.takers(artifact);
         let contacts = self.contacts_on(&others);
@@ -244,8 +246,8 @@ impl<'a> ArtifactRenderer<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // The reader's own service has the capability, but something else prevents it from taking the artifact.
-            // So the help names another service for the new agent.
+            // The reader's own service has the capability, but does not take the artifact for another reason. A new
+            // agent could get the same service, so the help names another one.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }
@@ -297,7 +299,8 @@ impl<'a> ArtifactRenderer<'a> {
     }
 }
 
-/// If an artifact is only described, the stored explanation names at most this many contacts that could read it.
+/// If an artifact is only described, an explanation is stored. It names at most this many contacts that could read the
+/// artifact.
 const MOST_CONTACTS: usize = 5;
 
 fn because(reason: &Reason) -> Because {

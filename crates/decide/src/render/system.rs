@@ -61,8 +61,8 @@ pub fn system_message(facts: &SystemFacts<'_>) -> String {
     sections.join("\n\n")
 }
 
-/// Returns the first sections, which every agent gets: how to work, and the rules of the tools if the service has
-/// tools.
+/// Returns the first sections, which every agent gets. They say how to work. If the service allows tools, they also
+/// contain the rules of the tools.
 fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     let prompts = facts.prompts;
     if !facts.service.tools_allowed() {

@@ -228,8 +228,9 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
     (story, media)
 }
 
-/// Returns whether a text contains a run of 64 characters from the base64 of these bytes. Every such run contains a
-/// piece of 48 characters that begins at a multiple of 16, so the function looks for these pieces.
+/// Returns whether a text contains 64 characters in a row from the base64 of these bytes. The function cuts pieces of
+/// 48 characters from the base64. Each piece begins 16 characters after the one before. Any 64 characters in a row
+/// contain a whole piece, so the function looks only for the pieces.
 fn leaks(text: &str, bytes: &[u8]) -> bool {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
     (0..encoded.len())
@@ -275,8 +276,8 @@ proptest! {
         }
     }
 
-    /// The result of `get_artifact` keeps to `limits.toolResultChars`, whatever the text is and whatever unknown
-    /// arguments the result lists.
+    /// The result of `get_artifact` keeps to `limits.toolResultChars`. This holds for every text, and for every list of
+    /// unknown arguments that the result names.
     #[test]
     fn an_opened_artifact_keeps_to_the_limit_of_a_result(
         text in (prop::sample::select(vec!["\"", "一", "\n", "a"]), 0..25_000_usize).prop_map(|(one, count)| one.repeat(count)),
@@ -313,8 +314,9 @@ proptest! {
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        // Media that never fit take no room from the media of other messages. These are single media that are larger
-        // than the budget, and the media of a message that together are larger than the budget.
+        // A medium that is larger than the budget never fits. The media of one message never fit if they are larger
+        // than the budget together. Such media take no room from the media of other messages, so they are left out
+        // here.
         let all: Vec<Vec<Bytes>> = by_place(&story)
             .into_iter()
             .map(|media| media.into_iter().filter(|bytes| size(std::slice::from_ref(bytes)) <= budget).collect())
@@ -348,8 +350,8 @@ proptest! {
         }
     }
 
-    /// Wherever a summary cuts off the older part of a history, results stay with their calls, and the turn that asked
-    /// for the summary stays whole.
+    /// A summary cuts off the older part of a history. Wherever it cuts, results stay with their calls. If the agent
+    /// asked for the summary in a turn, this turn stays whole.
     #[test]
     fn a_summary_splits_no_batch(pieces in pieces()) {
         let (story, _) = told(&pieces);

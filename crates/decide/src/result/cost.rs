@@ -1,13 +1,13 @@
 //! Refuses schemas that would take long to compare with an answer. The functions are pure.
 //!
-//! The validator follows each reference wherever it occurs. So if `d0` refers to `d1` twice, `d1` to `d2` twice, and
-//! so on, a schema of a few lines would need years of comparisons. The same happens if a schema refers to itself in
-//! two ways for the same value. The validator does not limit the number of comparisons. So this module counts the
-//! schemas first.
+//! Each time the validator finds a reference, it follows the reference again. If `d0` refers to `d1` twice, `d1` to
+//! `d2` twice, and so on, every step doubles the number of comparisons, and a schema of a few lines takes years. The
+//! same happens if a schema refers to itself twice for the same value. The validator does not limit the number of
+//! comparisons. So this module first counts the schemas that the validator would follow.
 
 use serde_json::{Map, Value};
 
-/// Maximum number of schemas inside one schema. A schema counts again for each reference to it.
+/// Maximum number of schemas inside one schema. A schema to which several references lead counts once for each of them.
 const LARGEST: u64 = 20_000;
 
 /// Maximum length of a chain of references in which each leads to the next.
@@ -18,12 +18,13 @@ const LONGEST_CHAIN: usize = 64;
 struct Cost {
     /// The number of schemas that the validator follows.
     size: u64,
-    /// The number of times that the validator returns to a schema that it is already following, for the same value.
+    /// While the validator follows a schema, a reference may lead it back to this schema. This is the number of such
+    /// returns for the same value.
     returns: u64,
 }
 
 impl Cost {
-    /// Returns the cost of two schemas that the validator compares with the same value.
+    /// Returns the cost of two schemas together. The validator compares both with the same value.
     fn and(self, other: Self) -> Self {
         Self {
             size: self.size.saturating_add(other.size),
@@ -31,7 +32,8 @@ impl Cost {
         }
     }
 
-    /// Returns the cost of two schemas that the validator compares with different values, such as two properties.
+    /// Returns the cost of two schemas together. The validator compares each with another value, for example with
+    /// another property.
     fn or(self, other: Self) -> Self {
         Self { size: self.size.saturating_add(other.size), returns: self.returns.max(other.returns) }
     }
@@ -68,8 +70,8 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // A definition is counted where something refers to it. The values of `const`, `enum`, `default` and
-                // `examples` are not schemas.
+                // A definition is not counted here. It is counted at each reference to it. The values of `const`,
+                // `enum`, `default` and `examples` are not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {
@@ -129,7 +131,7 @@ mod tests {
         let good = |schema: Value| assert_eq!(check(&schema), Ok(()), "{schema}");
         good(json!(true));
         good(json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}));
-        // The schemas of a list, of a tree, and of a tree in the form that schema generators write.
+        // These schemas refer to themselves: a list, a tree, and a tree in the form that schema generators write.
         good(json!({"properties": {"next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}));
         good(json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}));
         good(json!({

@@ -67,7 +67,8 @@ impl Society {
     }
 }
 
-/// Returns choices in which the role of an agent, and root's turn 7 in the task `t`, could use the service `other`.
+/// Returns choices with the service `other`. The role of the agent could use this service, and so could root's turn 7
+/// in the task `t`.
 fn choice(agent: &str) -> Choices {
     let services = vec![ServiceId::new("other")];
     let role = Choice { role: RoleId::new("r-1"), name: "clerk".to_owned(), services: services.clone() };
@@ -82,8 +83,8 @@ fn again() -> Remedy {
     Remedy::RunAgain { task: TaskId::new("t"), turn: 7, services: vec![ServiceId::new("other")] }
 }
 
-/// Checks whether, and why, a request from root to the agent `clerk` is stuck. The request is an hour old. `change`
-/// adds facts about the clerk.
+/// Checks a request from root to the agent `clerk`. The request is an hour old, and `change` adds facts about the
+/// clerk. `expect` is the reason why the request is stuck, or `None` if it is not stuck.
 #[track_caller]
 fn check_request(change: impl FnOnce(&mut Society), expect: Option<Cause>) {
     let mut society = Society::default();
@@ -178,8 +179,7 @@ fn an_answered_task_in_which_root_waits_is_stuck() {
     let left = OpenRequest { task_state: TaskState::Idle, ..request(1, "root", "clerk", 7) };
     society.open.requests = vec![left];
     assert_eq!(unfinished(&society.open), [TaskId::new("t")]);
-    // The task was not answered. The list of tasks already shows this outcome, so the task is not listed among the
-    // stuck things.
+    // The task was not answered. The list of tasks shows this already, so the task does not count as stuck.
     assert_eq!(society.keys(), [""; 0]);
     society.answered = [TaskId::new("t")].into();
     assert_eq!(society.keys(), ["answered t"]);
@@ -293,7 +293,7 @@ fn service_state() -> impl Strategy<Value = ServiceState> {
     })
 }
 
-/// Generates an agent that calls one of the first services, which is perhaps silent.
+/// Generates an agent that calls one of the first services. The service may be silent.
 fn call() -> impl Strategy<Value = (AgentId, Doing)> {
     let agent = prop::sample::select(&AGENTS[..]);
     (agent, 0..4, any::<bool>()).prop_map(|(agent, number, is_silent)| {

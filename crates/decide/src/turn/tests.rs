@@ -1,5 +1,5 @@
-//! Tests a turn in a simulated world: a model with random answers, a driver that writes the same records as the real
-//! driver, and a process that ends again and again.
+//! Tests a turn in a simulated world. The model gives random answers. The driver writes the same records as the real
+//! driver. The process ends again and again.
 
 use super::*;
 use polity_llm::Arguments;
@@ -37,8 +37,8 @@ fn judgement(call: &ToolCall) -> Judgement {
     }
 }
 
-/// Returns whether the person must allow a second run of a call that was interrupted, because the rules have changed
-/// since the call was started.
+/// The rules may change after a call was started. If the call was interrupted, a second run may then need a permission
+/// that the first run did not need. Returns whether the person must allow the second run of this call.
 fn needs_a_new_yes(call: &ToolCall) -> bool {
     call.name == REPEATABLE && call.id.len().is_multiple_of(2)
 }
@@ -74,7 +74,7 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// A text in which the model tried to call a tool, but wrote the call wrongly.
+/// A wrongly written tool call in the text of an answer.
 const FAILED: &str = "<tool_call>{";
 
 fn beginnings() -> impl Strategy<Value = Expects> {
@@ -106,7 +106,8 @@ struct World {
     /// How often the outside world ran the call with each key.
     outside: BTreeMap<String, u32>,
     answers: std::vec::IntoIter<Answer>,
-    /// One number for each life of the process: the process ends when it has called [`World::point`] this many times.
+    /// One number for each life of the process. The number says how often the process can call [`World::point`] before
+    /// it ends.
     cuts: std::vec::IntoIter<u8>,
     until_cut: Option<u8>,
     mail: u8,
@@ -327,8 +328,9 @@ fn cuts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// A text that does not count as an answer, such as a failed tool call, never becomes the closing text. The model
-    /// is told this at most once. A second failed call fails the turn, no matter where the process ended in between.
+    /// A text such as a failed tool call does not count as an answer, and never becomes the closing text. The model is
+    /// told this at most once. A second failed call fails the turn. Where the process ended in between makes no
+    /// difference.
     #[test]
     fn what_is_no_answer_is_sent_back_once(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
         let world = lived(beginning, answers, cuts, mail, unwritten);
@@ -351,7 +353,8 @@ proptest! {
         }
     }
 
-    /// Every call has exactly one result, before the next answer, message or notice. No two calls have the same id.
+    /// Every call has exactly one result. The result comes before the next answer, message or notice. No two calls have
+    /// the same id.
     #[test]
     fn histories_are_well_formed(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
         let world = lived(beginning, answers, cuts, mail, unwritten);
@@ -418,9 +421,9 @@ proptest! {
         }
     }
 
-    /// A tool that acts outside the society runs at most once, except a tool that may be repeated.
-    /// If a run was interrupted, the result reports the interruption. If the person must allow a second run, a call
-    /// runs again only if the person allows it.
+    /// A call to a tool that acts outside the society runs at most once. Only a tool that may be repeated can run again
+    /// after an interruption. For every other tool, the result then reports the interruption. If the person must allow
+    /// the second run, the call runs again only if the person allows it.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -443,8 +446,8 @@ proptest! {
         }
     }
 
-    /// The turn ends even if the model never stops calling tools: at the limit, the model is asked once to sum up,
-    /// without tools.
+    /// The turn ends even if the model never stops calling tools. When the turn reaches its limit of rounds, the model
+    /// is asked once to sum up without tools.
     #[test]
     fn turns_end_within_their_rounds(beginning in beginnings(), answers in answers(), cuts in cuts(), unwritten: bool) {
         let world = lived(beginning, answers, cuts, 0, unwritten);
@@ -471,8 +474,8 @@ proptest! {
         }
     }
 
-    /// After an empty answer, the model is asked once more if the turn must give an answer and has done nothing yet.
-    /// Otherwise, the empty answer ends the turn.
+    /// If the turn owes an answer and the model has called no tool yet, the model is asked once more after an empty
+    /// answer. Otherwise, the empty answer ends the turn.
     #[test]
     fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

@@ -137,8 +137,8 @@ impl Story {
     }
 }
 
-/// Calls `look` with a [`Sight`]: the facts that decide how a request shows a conversation to `service`. The request
-/// may contain `media_bytes` bytes of media.
+/// Calls `look` with a [`Sight`]. A `Sight` contains the facts that decide how a request shows a conversation to
+/// `service`. The request may contain at most `media_bytes` bytes of media.
 pub(super) fn with_sight<T>(service: &Service, media_bytes: u64, look: impl FnOnce(&Sight<'_>) -> T) -> T {
     let file_types = FileTypes::new(&service.file_types);
     let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
