@@ -1,9 +1,9 @@
 //! Opens the files of polity's own directories. Opens only regular files, and never waits for another program. Also
 //! locks data directories.
 //!
-//! Opening a named pipe waits until somebody writes into it, and a device such as `/dev/zero` has no end. So each file
-//! is opened without waiting, checked through its handle, and read up to a bound. This crate must not know what is in
-//! the files.
+//! A process that opens a named pipe usually waits until somebody writes into the pipe, and a device such as
+//! `/dev/zero` has no end. So this crate opens each file without waiting, checks the file through its handle, and reads
+//! it up to a bound. This crate must not know what is in the files.
 
 mod lock;
 
@@ -19,14 +19,14 @@ use std::path::Path;
 /// What happens if the last component of a path is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// The file behind the link is opened. It must be a regular file, too.
+    /// The link is followed. The file to which it leads must be a regular file.
     Followed,
     /// The link is refused, because it may lead to any file that the user can read.
     Refused,
 }
 
-/// Why a file was not opened or read, although the system would have allowed it. Callers get this value inside an
-/// [`io::Error`].
+/// Why this crate does not open or read a file. Callers get this value inside an [`io::Error`]. Other reasons are
+/// errors of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The path is a directory, a pipe, a socket or a device.
@@ -103,7 +103,8 @@ fn with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Result<File
 pub fn open_in(directory: &Path, name: &str) -> io::Result<File> {
     let links = Links::Refused;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | at_once(links);
-    // With both `DIRECTORY` and `NOFOLLOW`, Linux reports a symbolic link as `NotADirectory`.
+    // If `open` has both flags, `DIRECTORY` and `NOFOLLOW`, Linux reports a symbolic link as `NotADirectory`. So look
+    // whether it is a link.
     let failed = |error: rustix::io::Errno| match fs::symlink_metadata(directory) {
         Ok(found) if found.is_symlink() => Unfit::Link.into(),
         Ok(_) | Err(_) => io::Error::from(error),
@@ -113,8 +114,8 @@ pub fn open_in(directory: &Path, name: &str) -> io::Result<File> {
     regular(File::from(file.map_err(|error| of_link(error.into(), &directory.join(name), links))?))
 }
 
-/// Converts the error of a failed `open`. Systems report different errors for a symbolic link that may not be
-/// followed, so this function looks at the path itself.
+/// Converts the error of a failed `open`. For a symbolic link that is not followed, the error differs from system to
+/// system. So this function looks at the path itself.
 fn of_link(error: io::Error, path: &Path, links: Links) -> io::Error {
     let is_link =
         || links == Links::Refused && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
@@ -163,11 +164,11 @@ pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| Unfit::NotText.into())
 }
 
-/// Reads an open file of at most `most` bytes from its current position to its end.
+/// Reads an open file from its current position to its end. The file may have at most `most` bytes.
 ///
 /// # Errors
 ///
-/// Fails with the error of the system, or if the file is longer.
+/// Fails with the error of the system, or if the file has more than `most` bytes.
 pub fn read_to_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
     let too_long = || io::Error::from(Unfit::TooLong { most });
     let length = file.metadata()?.len();
@@ -190,7 +191,8 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = Path::new(&unfinished);
-    // Never reuse a file that a crash left behind: other users may be allowed to read it.
+    // A crash may have left an unfinished file behind, and other users may be allowed to read that file. So remove it,
+    // and never write into it.
     match fs::remove_file(unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

@@ -25,7 +25,8 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// Fails if another process holds or checks the lock, or if the lock file cannot be opened.
+    /// Fails if another process holds the lock, or checks it at this moment. Also fails if the lock file cannot be
+    /// opened.
     pub fn take(directory: &Path) -> Result<Self, TryLockError> {
         let file = open_or_create(&directory.join(LOCK), Links::Refused).map_err(TryLockError::Error)?;
         file.try_lock()?;
@@ -66,12 +67,12 @@ pub fn holder(directory: &Path) -> io::Result<Holder> {
     if of_file == Holder::Somebody {
         return Ok(of_file);
     }
-    // If the directory cannot be locked, the lock on the lock file alone decides.
+    // Nobody has locked the lock file. If the lock on the directory cannot be checked, this alone decides.
     Ok(File::open(directory).and_then(|directory| glance(&directory)).unwrap_or(Holder::Nobody))
 }
 
 fn glance(file: &File) -> io::Result<Holder> {
-    // Dropping the file releases this lock at once.
+    // If this takes the lock, the lock ends as soon as the caller drops the file.
     match file.try_lock_shared() {
         Ok(()) => Ok(Holder::Nobody),
         Err(TryLockError::WouldBlock) => Ok(Holder::Somebody),

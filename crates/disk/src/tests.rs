@@ -11,7 +11,7 @@ fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Without the protection of this crate, opening the pipe would block, and reading `/dev/zero` would never end.
+/// A plain `open` of the pipe would block, and a plain read of `/dev/zero` would never end.
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();

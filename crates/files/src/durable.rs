@@ -1,4 +1,4 @@
-//! Replaces a file so that after a crash it has either the old or the new content, never a part.
+//! Replaces a file. After a crash, the file has the whole old content or the whole new content.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

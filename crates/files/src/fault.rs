@@ -45,8 +45,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why an operation on a file of a workspace failed. The operation has not changed the file, with one exception: a
-/// write may fail at its last step, the sync of the directory, when the new file is already in place.
+/// Why an operation on a file of a workspace failed. The operation has not changed the file, with one exception. The
+/// last step of a write is the sync of the directory. If this step fails, the new file is already in place.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The path does not exist.
@@ -60,7 +60,8 @@ pub enum FileError {
         /// The type of what exists at the path.
         kind: Kind,
     },
-    /// The operation needs a directory, but the path, or a component of the path, is not a directory.
+    /// The operation needs a directory, but the path leads to something else. Or a component of the path exists and is
+    /// not a directory.
     #[error("{0} is not a directory, or is below something that is not")]
     NotADirectory(WorkspacePath),
     /// The file is larger than the limit of the operation.
@@ -76,7 +77,7 @@ pub enum FileError {
     /// A symbolic link in the path leads out of the workspace.
     #[error("a symbolic link on the way to {0} leads out of the workspace")]
     Escapes(WorkspacePath),
-    /// The path, or a directory in the path, is a symbolic link. Writes never follow links.
+    /// Writes never follow symbolic links, but the path or a directory in the path is a symbolic link.
     #[error("{0} is, or is below, a symbolic link; nothing is written through symbolic links")]
     ThroughLink(WorkspacePath),
     /// The workspace is read-only.
@@ -90,7 +91,7 @@ pub enum FileError {
         /// Why agents' tools never write this path.
         reason: &'static str,
     },
-    /// The permissions of the file allow no user to write it.
+    /// The file is read-only: its permissions do not allow any user to write it.
     #[error("{0} is write-protected by its permissions")]
     WriteProtected(WorkspacePath),
     /// The file does not have the content that the caller expected.
@@ -116,15 +117,15 @@ impl FileError {
             io::ErrorKind::NotFound => Self::NotFound(path),
             // A component of the path is a file.
             io::ErrorKind::NotADirectory => Self::NotADirectory(path),
-            // If a path leads out of the directory, cap-std returns this kind of error without an error code of the
-            // system.
+            // Without an error code of the system, this error comes from cap-std itself, which returns it if a path
+            // leads out of the directory.
             io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => Self::Escapes(path),
             _ => Self::Io { operation, path, source },
         }
     }
 
-    /// Returns the refusal that the model reads. `tool` is the name of the tool, and `argument` the name of its
-    /// argument for the path.
+    /// Returns the refusal that the model reads. `tool` is the name of the tool. `argument` is the name of the argument
+    /// in which the model gave the path.
     pub fn into_refusal(self, tool: &str, argument: &str) -> Refusal {
         match self {
             Self::NotFound(_) | Self::NotAFile { .. } | Self::NotADirectory(_) | Self::TooLarge { .. } => {

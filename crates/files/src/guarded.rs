@@ -1,8 +1,8 @@
 //! Finds the paths that shell commands must not change in a workspace: those of [`PROTECTED`].
 //!
-//! The tools for files look at each path that they write. A sandbox instead has to know the paths before a command
-//! runs. So this module looks for them in the workspace and below it, within bounds: a workspace can have any number of
-//! directories, and each command waits for this search.
+//! The tools for files check each path when they write it. A sandbox has to know the protected paths before a command
+//! runs. So this module searches the workspace and the directories below it for these paths. A workspace can have any
+//! number of directories, and each command waits for the search, so the search has bounds.
 
 use crate::fault::Kind;
 use crate::protected::{IN_GIT, InCommands, PROTECTED, folded};
@@ -16,20 +16,21 @@ use std::path::{Path, PathBuf};
 /// Maximum depth of the directories that the search enters. The workspace itself has the depth 0.
 const DEPTH: usize = 8;
 
-/// Maximum number of directories that the search enters, the nearest to the workspace first.
+/// Maximum number of directories that the search enters. It enters the directories that are nearest to the workspace
+/// first.
 const DIRECTORIES: usize = 2_000;
 
-/// Maximum number of paths that the search returns from directories below the workspace. The sandbox mounts each of
-/// them, and bubblewrap accepts at most 9,000 arguments.
+/// When the search has found this many paths in directories below the workspace, it enters no more directories. The
+/// number is bounded because the sandbox mounts each path, and bubblewrap accepts at most 9,000 arguments.
 const PATHS: usize = 256;
 
 /// The search does not enter directories with these names. Package managers and compilers put thousands of directories
-/// there, and replace them.
+/// there, and later replace those directories.
 const LEFT_OUT: [&str; 5] = ["node_modules", "bower_components", ".venv", "venv", "target"];
 
-/// The number of directories below `modules` of a git directory after which the search for submodules enters no more
-/// directories that are not submodules themselves. It still enters the directory `modules` of each submodule that it
-/// finds.
+/// The search for submodules looks at the directories below `modules` of a git directory. After this many directories,
+/// it no longer enters directories that are not submodules. But it still enters the directory `modules` of each
+/// submodule that it finds.
 const SUBMODULES: usize = 1_000;
 
 /// The paths that a command must not change in a workspace.
@@ -37,8 +38,8 @@ const SUBMODULES: usize = 1_000;
 pub struct Guarded {
     /// Paths relative to the workspace. Most of them exist.
     pub paths: Vec<PathBuf>,
-    /// The directories of the workspace in which a command must not make any of `names`. The empty path is the
-    /// workspace itself.
+    /// In each of these directories of the workspace, a command must not create any of the paths in `names`. The empty
+    /// path is the workspace itself.
     pub directories: Vec<PathBuf>,
     /// Paths relative to each of `directories`.
     pub names: Vec<PathBuf>,
@@ -83,8 +84,8 @@ impl Search {
         open
     }
 
-    /// Adds the protected paths that begin with this entry of a directory. Returns whether the entry itself is
-    /// protected.
+    /// `name` is an entry of a directory. Adds the protected paths that begin with this entry. Returns whether the
+    /// entry alone is a protected path.
     fn add_protected(&mut self, directory: &Path, name: &str, kind: Kind) -> bool {
         let (path, folded) = (directory.join(name), folded(name));
         let mut is_whole = false;
@@ -112,7 +113,7 @@ impl Search {
         is_whole
     }
 
-    /// Adds the settings and hooks of submodules and worktrees that are in a git directory.
+    /// A git directory also contains the settings and hooks of submodules and worktrees. Adds these settings and hooks.
     fn add_inner_repositories(&mut self, directory: &Path, git: &Path) {
         let mut open = vec![git.join("modules")];
         let mut seen = 0;

@@ -2,16 +2,16 @@
 //!
 //! A caller opens a directory as a [`Workspace`]. The `Workspace` parses a path that a model wrote (module [`path`]).
 //! Reading follows links that stay inside the workspace, and returns the content or a [`FileError`] with advice.
-//! Writing first checks whether the path is [`protected`], then compares the file with what the caller expects, and
-//! then puts the new content in its place by a rename. So after a crash the file has the old or the new content. The
-//! module [`durable`] replaces polity's own files in the same way. For shell commands, [`guarded()`] finds the protected
-//! paths of a workspace.
+//! Writing first checks whether the path is [`protected`]. Then it compares the file with what the caller expects. Then
+//! it writes the new content into another file and renames that file. So after a crash the file has the old or the new
+//! content. The module [`durable`] replaces polity's own files in the same way. For shell commands, [`guarded()`] finds
+//! the protected paths of a workspace.
 //!
 //! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve the
 //! whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). On macOS, and on a Linux where this system call
 //! does not exist or is forbidden, cap-std opens the path component by component and resolves links itself. This crate
-//! does not call `openat2` itself: for systems without `openat2`, it would need code of its own that does the same as
-//! cap-std, and such code is easy to get wrong. Writes are stricter: they follow no links at all.
+//! does not call `openat2` itself. Otherwise it would need its own code for systems without `openat2`. That code would
+//! do the same as cap-std, and is easy to get wrong. Writes are stricter than reads: they follow no links at all.
 //!
 //! The operations block, so async code must call them in `spawn_blocking`. This crate must not know tools, agents,
 //! tasks, git, or where a workspace is. It does not decide who may change what, except for the paths that no agent

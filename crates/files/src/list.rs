@@ -12,19 +12,19 @@ use std::ffi::{OsStr, OsString};
 /// Maximum number of names that a listing shows of the directory itself.
 const MAX_NAMES: usize = 500;
 
-/// Maximum number of names that a listing shows of each subdirectory, so that a large subdirectory such as
-/// `node_modules` leaves room for the other subdirectories.
+/// Maximum number of names that a listing shows of each subdirectory. Without this limit, a large subdirectory such as
+/// `node_modules` would leave no room for the other subdirectories.
 const MAX_NAMES_BELOW: usize = 50;
 
-/// Maximum number of lines of a whole listing.
+/// When a listing has this many lines, it leaves out the content of further subdirectories.
 const MAX_LINES: usize = 1000;
 
 /// The content of a directory and of its subdirectories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// One line for each file or directory, sorted: its path relative to the listed directory. The line of a
-    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, an
-    /// additional line says how many names are missing.
+    /// One line for each file or directory, sorted. The line is the path relative to the listed directory. For a
+    /// directory, the line ends with `/`. For a symbolic link, it ends with `->` and the target. If names are left out,
+    /// an additional line says how many names are missing.
     pub lines: Vec<String>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError
     let mut lines = Vec::new();
     for (name, kind) in &names.first {
         lines.push(line(&dir, "", name, *kind));
-        // A directory is listed without its content if it cannot be read, or if a link has replaced it since its name
-        // was read.
+        // If a directory cannot be read, it is listed without its content. The same happens if a link has replaced the
+        // directory since its name was read.
         if *kind == Kind::Directory
             && lines.len() < MAX_LINES
             && let Ok(below) = dir.open_dir_nofollow(name)

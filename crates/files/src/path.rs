@@ -9,10 +9,11 @@ const MAX_PATH_BYTES: usize = 4096;
 /// The longest name of a file in bytes. File systems reject longer names.
 const MAX_NAME_BYTES: usize = 255;
 
-/// The name of the workspace that models read instead of its real directory. Models write `/workspace/…`.
+/// Models see this name, and not the real directory of the workspace. In paths, they write `/workspace/…`.
 const ALIAS: &str = "workspace";
 
-/// A path in a workspace: the names below its directory. No name is empty, `.`, `..`, or contains NUL.
+/// A path in a workspace: the names that lead from the directory of the workspace to the path. No name is empty, and no
+/// name is `.` or `..`. No name contains NUL.
 ///
 /// The path need not exist, and any of its directories may be a symbolic link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +45,8 @@ impl WorkspacePath {
     /// Parses a path that a model wrote. `roots` are the absolute paths by which the directory of the workspace is
     /// known.
     ///
-    /// A path may be relative, absolute inside a root, or begin with `/workspace`. Like `/`, `\` separates names, so a
-    /// file whose name contains `\` cannot be reached. `..` removes the name before it.
+    /// A path may be relative, or begin with a root or with `/workspace`. Both `/` and `\` separate names, so a file
+    /// whose name contains `\` cannot be reached. `..` removes the name before it.
     pub fn parse(written: &str, roots: &[&Path]) -> Result<Self, PathFault> {
         if written.contains('\0') {
             return Err(PathFault::Nul);
@@ -127,8 +128,8 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Returns whether a path that does not begin with `/` leads out of the workspace nevertheless, because it begins
-/// with `~` or a drive letter.
+/// Checks a path that does not begin with `/`. Returns whether the path begins with `~` or a drive letter. Such a path
+/// leads out of the workspace, although it does not begin with `/`.
 fn is_elsewhere(written: &str) -> bool {
     let first = written.split('/').next().unwrap_or_default();
     let is_drive = matches!(first.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
@@ -165,7 +166,8 @@ fn absolute(written: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the names below a root of the workspace or below `/workspace`; `None` for any other path.
+/// `names` are the names of an absolute path. Returns the names that come after a root of the workspace or after
+/// `/workspace`. Returns `None` if the path begins with neither.
 fn below_root<'a>(names: Vec<&'a str>, roots: &[&Path]) -> Option<Vec<&'a str>> {
     let roots: Vec<String> =
         roots.iter().filter_map(|root| Some(root.to_str()?.replace('\\', "/"))).collect();
@@ -173,8 +175,8 @@ fn below_root<'a>(names: Vec<&'a str>, roots: &[&Path]) -> Option<Vec<&'a str>> 
     if let Some(root) = roots.iter().find(|root| names.starts_with(root)) {
         return Some(names[root.len()..].to_vec());
     }
-    // If the real path of the workspace begins with `/workspace`, the alias `/workspace` cannot be used for the
-    // workspace.
+    // If a real path of the workspace begins with `/workspace`, `/workspace` means that real directory and is not an
+    // alias.
     let alias_is_free = roots.iter().all(|root| root.first() != Some(&ALIAS));
     (alias_is_free && names.first() == Some(&ALIAS)).then(|| names[1..].to_vec())
 }

@@ -5,25 +5,27 @@
 use crate::path::WorkspacePath;
 use std::path::PathBuf;
 
-/// A file or directory that agents must not change. The rule applies wherever these names occur in the workspace, and to
-/// everything below a protected directory.
+/// A file or directory that agents must not change. It is protected wherever its names occur in the workspace. If it is
+/// a directory, everything below it is protected, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
     /// Successive components of the path, in lower case.
     pub names: &'static [&'static str],
     /// Why the path is protected, for the refusal.
     pub reason: &'static str,
-    /// How much of the path shell commands must not change. The tools for files never write any of it.
+    /// The part of the protected path that shell commands must not change. The tools for files never write any part of
+    /// it.
     pub in_commands: InCommands,
 }
 
-/// How much of a protected path shell commands must not change.
+/// The part of a protected path that shell commands must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InCommands {
-    /// All of it.
+    /// The whole path.
     All,
-    /// Only these paths in the directory, because programs such as `git commit` change the others. If the protected
-    /// path is no directory, all of it: such a file or link can lead to another directory with these paths.
+    /// If the protected path is a directory, only these paths in it, because programs such as `git commit` change the
+    /// other paths. If it is a file or a link, the whole path, because a file or link can lead to another directory
+    /// with these paths.
     Only(&'static [&'static str]),
 }
 
@@ -39,15 +41,16 @@ const fn partly(
     Protected { names, reason, in_commands: InCommands::Only(paths) }
 }
 
-/// The paths in a git directory that can make git start programs. With the file `commondir`, git reads its settings from
-/// another directory.
+/// The paths in a git directory that can make git start programs. The file `commondir` can make git read its settings
+/// from another directory.
 pub(crate) const IN_GIT: &[&str] = &["config", "config.worktree", "commondir", "hooks"];
 
 /// All paths that agents must not change.
 pub const PROTECTED: &[Protected] = &[
     // Git runs hooks, and the programs that are set in its configuration (core.fsmonitor, core.sshCommand, filters,
-    // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file with the
-    // path of the git directory, so a changed file could lead git to another repository.
+    // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file that
+    // contains the path of the git directory. If an agent could change this file, it could lead git to another
+    // repository.
     partly(&[".git"], "Git's own files; only the system commits", IN_GIT),
     partly(
         &[".hg"],
@@ -80,7 +83,8 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".nvim.lua"], "Neovim runs it when it starts in this directory"),
     protected(&[".dir-locals.el"], "Emacs evaluates it when it opens a file of this directory"),
     protected(&[".dir-locals-2.el"], "Emacs evaluates it when it opens a file of this directory"),
-    // Before an editor builds the container that these files describe, it runs commands from these files on the host.
+    // These files describe a container. Before an editor builds the container, the editor runs commands from these
+    // files on the host.
     protected(&[".devcontainer"], "editors run its commands when they open the folder"),
     protected(&[".devcontainer.json"], "editors run its commands when they open the folder"),
     // Direnv runs this file when a shell enters the directory.
@@ -101,8 +105,8 @@ pub const PROTECTED: &[Protected] = &[
 ];
 
 impl Protected {
-    /// Returns the paths that shell commands must not change, relative to a directory. Takes for granted that the
-    /// protected path is a directory, as `.git` is in a repository.
+    /// Returns the paths that shell commands must not change, relative to a directory. If only a part is protected
+    /// ([`InCommands::Only`]), takes for granted that the protected path is a directory, as `.git` is in a repository.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let whole: PathBuf = self.names.iter().collect();
         match self.in_commands {
@@ -123,8 +127,8 @@ pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
 }
 
 /// Some file systems treat different names as the same name. Returns a name in the form in which such file systems
-/// compare names: in lower case, without the characters that macOS ignores, and without the trailing dots, spaces and
-/// streams (`name:stream`) that Windows drops.
+/// compare names. The form is in lower case. It lacks the characters that macOS ignores. It also lacks trailing dots,
+/// trailing spaces and streams (`name:stream`), which Windows drops.
 pub(crate) fn folded(name: &str) -> String {
     let is_ignored = |character: char| {
         matches!(character,

@@ -7,10 +7,10 @@ use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The type and size of what a path leads to, after following symbolic links.
+/// The type and size of the file or directory to which a path leads. Symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// The type of what exists at the path.
+    /// The type of what the path leads to.
     pub kind: Kind,
     /// The size in bytes of the file that the path leads to.
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub(crate) fn open(dir: &Dir, path: &WorkspacePath) -> Result<(std::fs::File, u6
 pub fn open_file(dir: &Dir, name: &Path, path: &WorkspacePath) -> Result<(std::fs::File, u64), FileError> {
     let error = |error| FileError::new("read", path, error);
     let mut options = OpenOptions::new();
-    // The file may have been replaced by a pipe or a terminal after the check. With these flags, opening a pipe does
+    // A pipe or a terminal may have replaced the file after its type was checked. With these flags, opening a pipe does
     // not block, and a terminal does not become the controlling terminal of this process.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     let file = dir.open_with(name, &options).map_err(error)?;

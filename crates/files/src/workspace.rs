@@ -124,14 +124,14 @@ impl Workspace {
         }
     }
 
-    /// Writes a file if the present content of the path is `expected`. Makes missing directories, keeps the
+    /// Writes a file, if what exists at the path now is what the caller expects. Makes missing directories, keeps the
     /// permissions of an existing file, and follows no links.
     pub fn write(&self, path: &WorkspacePath, expected: Expected, content: &[u8]) -> Result<(), FileError> {
         self.check_write(path)?;
         write::write(&self.dir, &self.directory, path, expected, content)
     }
 
-    /// Removes the temporary files that a killed process has left in the directory of a path.
+    /// A killed process may have left temporary files in the directory of a path. Removes these files.
     pub fn sweep(&self, path: &WorkspacePath) -> Result<(), FileError> {
         self.check_write(path)?;
         write::sweep(&self.dir, path)

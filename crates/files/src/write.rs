@@ -1,8 +1,8 @@
 //! Writes files below a directory handle.
 //!
-//! A write makes a temporary file in the same directory and renames it to the target. So no reader sees half of a
-//! file, and a hard link to the old content keeps the old content. A write follows no symbolic link, because a link
-//! could lead to a protected file inside the workspace.
+//! A write makes a temporary file in the same directory and renames it to the target. So no reader sees half of a file.
+//! If the old file has a second name (a hard link), the second name keeps the old content. A symbolic link could lead
+//! to a protected file inside the workspace, so a write follows no symbolic links.
 
 use crate::fault::{FileError, Kind};
 use crate::hash::ContentHash;
@@ -30,7 +30,7 @@ const WRITE_BITS: u32 = 0o222;
 /// What the caller of a write expects at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The path may contain any file or no file.
+    /// There may be any file at the path, or no file.
     Anything,
     /// The path must not exist.
     Absent,
@@ -38,9 +38,9 @@ pub enum Expected {
     Content(ContentHash),
 }
 
-/// A writer holds one of these locks while it compares the old content and renames the new file. So two writers in
-/// this process cannot both replace the same old content. There are several locks, so that writes in different
-/// workspaces rarely wait for each other.
+/// A writer compares the old content with what it expects, and then renames the new file. While it does both, it holds
+/// one of these locks. So if two writers in this process expect the same old content, only one of them succeeds. There
+/// are several locks, so that writes in different workspaces rarely wait for each other.
 static LOCKS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 
 /// A random text in the names of this process's temporary files. It distinguishes these files from those that a killed
@@ -52,7 +52,7 @@ pub fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
 }
 
-/// Returns an error if the path is protected: agents' tools must not write to it.
+/// Returns an error if the path is protected, because the tools of agents must not write to such a path.
 pub(crate) fn check_protection(path: &WorkspacePath) -> Result<(), FileError> {
     match protection(path) {
         Some(entry) => Err(FileError::Protected { path: path.clone(), reason: entry.reason }),
@@ -83,7 +83,7 @@ pub(crate) fn write(
         check(&parent, name, path, expected)?;
         temporary.take_place_of(name).map_err(error)?;
     }
-    // Syncs the directory. Without this, a power cut could lose the rename after the society has recorded the
+    // Syncs the directory. Otherwise a power cut could undo the rename, although the society has already recorded the
     // change.
     let synced = parent.open(".").and_then(|directory| directory.sync_all());
     synced.map_err(error)
@@ -101,8 +101,8 @@ pub(crate) fn sweep(root: &Dir, path: &WorkspacePath) -> Result<(), FileError> {
     for entry in parent.entries().map_err(error)? {
         let name = entry.map_err(error)?.file_name();
         if is_temporary(&name) && !name.to_str().is_some_and(|name| name.starts_with(&own)) {
-            // The removal may fail because another process has removed this file already. If the process that made the
-            // file still needs it, the write of that process fails without harm.
+            // If another process has already removed this file, the removal fails, which does no harm. The process that
+            // made the file may still need it. Then the write of that process fails, which does no harm either.
             let _ = parent.remove_file(&name);
         }
     }
@@ -162,7 +162,7 @@ fn mode(parent: &Dir, name: &str, path: &WorkspacePath) -> Result<Option<u32>, F
         }
     }
     let mode = found.permissions().mode() & KEPT_MODE;
-    // A rename replaces even a write-protected file, so the permissions are checked here.
+    // A rename would also replace a write-protected file, so the permissions are checked here.
     if mode & WRITE_BITS == 0 { Err(FileError::WriteProtected(path.clone())) } else { Ok(Some(mode)) }
 }
 
@@ -188,7 +188,8 @@ fn check(parent: &Dir, name: &str, path: &WorkspacePath, expected: Expected) -> 
 fn lock(directory: &Path) -> MutexGuard<'static, ()> {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(directory);
     let at = usize::try_from(hash % LOCKS.len() as u64).unwrap_or_default();
-    // The lock protects no data, so a panic of another thread leaves nothing half changed.
+    // If another thread panics, it leaves no data half changed, because the lock protects no data. So the lock is still
+    // good.
     LOCKS[at].lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -21,8 +21,8 @@ fn names(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// The tools for files refuse to write each path that commands must not change. The path is guarded from commands,
-/// whether it exists or not.
+/// The tools for files refuse to write a protected path. Commands must not change the path either. If it does not
+/// exist, they must not create it.
 #[test]
 fn what_no_tool_writes_is_guarded_from_commands() {
     for entry in PROTECTED {

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Names to combine into paths. Some exist in the workspace, and some lead or could lead out of it.
+/// Names that the tests combine into paths. Some of them exist in the workspace. Some lead out of the workspace, or
+/// look as if they did.
 const NAMES: &[&str] = &[
     "a",
     "real",
@@ -155,12 +156,12 @@ fn table(trapped: &Trapped) -> Vec<String> {
             format!("{way}/"),
         ]
     };
-    // Each path that could lead elsewhere, followed by each path that could be there.
+    // Each path of `FIRSTS`, followed by each path of `LASTS`.
     let joined = FIRSTS.iter().flat_map(|first| LASTS.iter().map(move |last| format!("{first}/{last}")));
     ways.iter().flat_map(spellings).chain(joined).collect()
 }
 
-/// Directories, links and special files of the workspace that lead out of it, or could.
+/// Directories, links and special files of the workspace. Some of them lead out of the workspace, and others might.
 const FIRSTS: &[&str] = &[
     "real",
     "real/below",
@@ -219,8 +220,8 @@ fn no_path_of_the_table_leaves_the_workspace() {
     let protected = snapshot(&trapped.inside().join(".git"));
     let table = table(&trapped);
     let workspace = trapped.workspace();
-    // The table must not become shorter unnoticed. A text that is no path reaches no file, and different texts can be
-    // the same path.
+    // Counts the different paths of the table, so that the test fails if the table becomes shorter. Texts that are no
+    // paths do not count, because they reach no file. Several texts can be the same path.
     let paths: BTreeSet<WorkspacePath> =
         table.iter().filter_map(|written| workspace.path(written).ok()).collect();
     assert!(paths.len() >= 400, "{}", paths.len());
@@ -233,8 +234,8 @@ fn no_path_of_the_table_leaves_the_workspace() {
     assert_eq!(snapshot(&trapped.inside().join(".git")), protected);
 }
 
-/// The canary is the text in the files outside the workspace. A listing would show only the names of these files, not
-/// the text, so this test checks the error instead of looking for the canary.
+/// A listing of an outside directory would show only names of files, and not the canary, which is the text in these
+/// files. So this test does not look for the canary, but checks the error.
 #[test]
 fn a_directory_outside_is_not_listed() {
     let trapped = Trapped::new();
