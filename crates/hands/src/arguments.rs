@@ -41,8 +41,8 @@ pub fn schema_of<T: Argued>() -> Value {
 /// Keywords of JSON Schema that [`plain`] removes.
 const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
 
-/// Removes what models do not need and some model servers do not accept: the keywords in `NEEDLESS`, and the type `null`
-/// of optional fields.
+/// Removes the keywords in `NEEDLESS`, and the type `null` of optional fields. Models do not need them, and some model
+/// servers do not accept them.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),

@@ -41,7 +41,8 @@ pub struct Invocation {
     pub cancel: CancellationToken,
     /// Receives short reports on the progress of the call.
     pub progress: Progress,
-    /// Decides to which hosts the web requests of this call may go, including the requests that follow a redirect.
+    /// Decides to which hosts the web requests of this call may go. This also applies to a request that follows a
+    /// redirect.
     pub hosts: Hosts,
 }
 
@@ -57,8 +58,8 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// The receiver of short reports on the progress of a tool call. It calls a function with each report. The function may
-/// drop some reports if many come within a short time.
+/// The receiver of short reports on the progress of a tool call. The receiver passes each report to a function. If many
+/// reports come within a short time, the function may drop some of them.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -113,7 +114,7 @@ pub enum Content {
     Text {
         /// Where the text comes from, on one line, such as a path or an address.
         origin: String,
-        /// The quoted text. If the whole text is too long to show, the tool has already shortened it.
+        /// The quoted text. If the original was too long to show, this is the text that the tool has shortened.
         text: String,
     },
     /// JSON, which the model reads unchanged.

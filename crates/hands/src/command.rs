@@ -1,20 +1,20 @@
 //! Runs the shell commands of agents in a sandbox.
 //!
-//! The stages of a command: `bash` reads the arguments; `commands` opens the workspace and reads the settings;
-//! `plan` decides, without IO, which directories the command may read and write; `sources` decides from which outside
-//! sources the output of the command may come; `polity_sandbox` runs the command; `report` describes the end to the
-//! model.
+//! A command goes through these stages. `bash` reads the arguments. `commands` opens the workspace and reads the
+//! settings. `plan` decides, without IO, which directories the command may read and write. `sources` decides from which
+//! outside sources the output of the command may come. `polity_sandbox` runs the command. `report` tells the model how
+//! the command ended.
 //!
 //! Polity writes a `note` about a background command to disk before the command starts. While the command runs, it has
-//! an entry on the `board`. When the command ends, `background` writes the end into the note and calls the
-//! [`Listener`], which records a notice for the agent. Polity closes the note only after this notice is committed to
-//! the database. So if polity crashes before the commit, the end is not lost: at the next start, [`Commands::recover`]
-//! returns the commands whose notes are still open.
+//! an entry on the `board`. When the command ends, `background` writes the end into the note. Then `background` calls
+//! the [`Listener`], which records a notice for the agent. The note stays open until this notice is committed to the
+//! database. If polity crashes before that, [`Commands::recover`] finds the open note at the next start and returns its
+//! command. So the end is not lost.
 //!
-//! `live` lists all running commands, also for the person who watches ([`RunningCommand`]). `sums` decides whether the
-//! commands of a task together exceed a limit of the task. If they do, `live` ends the command that uses most of the
-//! limited resource, such as memory. `spent` keeps the sums of time and output over a whole task; when one reaches its
-//! limit, `live` ends all commands of the task.
+//! `live` lists all running commands, and also shows them to the person who watches ([`RunningCommand`]). `sums` adds
+//! up what the running commands of a task use of a resource such as memory. If the sum exceeds a limit of the task,
+//! `live` ends the command that uses most of this resource. `spent` adds up the time and the output of all commands
+//! over a whole task. If one of these sums reaches its limit, `live` ends all commands of the task.
 
 mod spent;
 

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-/// A query word that occurs in a tool's name counts this many times as much as one that occurs in its description.
+/// A word of the query may occur in the name or in the description of a tool. In the name, it counts this many times as
+/// much as in the description.
 const NAME_WEIGHT: f64 = 3.0;
 
-/// How similar two words are if one of them begins with the other (`file` and `files`). Equal words have the
+/// The similarity of two different words if one begins with the other, such as `files` and `file`. Equal words have the
 /// similarity 1.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
@@ -25,8 +26,8 @@ pub struct Definition<'a> {
     pub tokens: u64,
 }
 
-/// Returns whether the definitions together exceed a budget in tokens, so that models get the search instead of the
-/// definitions.
+/// Returns whether the definitions together take more tokens than `budget`. If they do, models get the search instead
+/// of the definitions.
 pub fn is_deferred(tools: &[Definition<'_>], budget: u64) -> bool {
     tools.iter().fold(0, |sum: u64, tool| sum.saturating_add(tool.tokens)) > budget
 }
@@ -74,8 +75,8 @@ fn rarity(word: &str, tools: &[Indexed]) -> f64 {
     (1.0 + (count(tools.len()) + 0.5) / (count(having) + 0.5)).ln()
 }
 
-/// Compares a word with the most similar word in `among`. Returns 1 if the two words are equal, and 0 if no word is
-/// similar.
+/// Returns how similar a word is to the most similar word in `among`: 1 if the two words are equal,
+/// [`BEGINNING_WEIGHT`] if a long enough word is the beginning of the other, and otherwise 0.
 fn likeness(word: &str, among: &BTreeSet<String>) -> f64 {
     if among.contains(word) {
         return 1.0;
@@ -109,7 +110,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// Neighbouring characters that belong to one word.
+/// Neighbouring letters and digits without a break. They are one word, or several words in a script without spaces.
 #[derive(Default)]
 struct Run {
     characters: Vec<char>,
@@ -136,9 +137,9 @@ impl Run {
     }
 }
 
-/// Returns whether a character belongs to a script whose words cannot be found by splitting at spaces. Some of these
-/// scripts have no spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese); Korean words change their endings, so a
-/// search for equal words would not find them.
+/// Returns whether a character belongs to a script in which a text cannot be split into words at spaces. Chinese,
+/// Japanese, Thai, Lao, Khmer and Burmese have no spaces between words. Korean has spaces, but its words change their
+/// endings, so a search for equal words would not find them.
 fn is_unspaced(character: char) -> bool {
     matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF

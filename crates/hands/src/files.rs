@@ -1,9 +1,10 @@
 //! The tools of the group `files`: one to view and change files, and one to search them.
 //!
-//! The stages of a change: `str_replace_editor` reads the arguments and the file; `edit` makes the new text or says why
-//! it cannot (pure); `views` decides whether the agent may change the file; `Workspace` writes the file. Before a
-//! change, the runtime records the hashes of the old and the new content of the file. If polity crashes, a repeated run
-//! of the call uses these hashes to tell whether the change has already happened.
+//! A change goes through these stages. `str_replace_editor` reads the arguments and the file. `edit`, which is pure,
+//! makes the new text, or says why this is not possible. `views` decides whether the agent may change the file.
+//! `Workspace` writes the file. Before a change, the runtime records the hashes of the old and the new content of the
+//! file. If polity crashes, a repeated run of the call uses these hashes to tell whether the change has already
+//! happened.
 
 mod bounds;
 mod browse;

@@ -62,8 +62,8 @@ impl Tool for MergeWorkspace {
     }
 
     fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {
-        // The repeated call first finishes the merge that the crash interrupted. Then it merges only commits that are
-        // not merged yet.
+        // Repeating does no harm. The repeated call first finishes the merge that the crash interrupted. Then it merges
+        // the commits that are not merged yet, and no others.
         AfterCrash::Repeat
     }
 

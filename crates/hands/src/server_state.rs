@@ -20,11 +20,11 @@ pub enum Standing {
     Connected {
         /// Number of tools that agents can get.
         tools: usize,
-        /// Number of tools that agents cannot get, because the server has too many or their definitions are too
-        /// large.
+        /// Number of tools that agents cannot get. Tools are left out if the server has too many tools, or if the
+        /// definitions of the tools are too large.
         left_out: usize,
     },
-    /// The server has not been connected since it was configured. Polity tries again after a pause.
+    /// Every attempt to start the server has failed since it was configured. Polity tries again after a pause.
     Failed {
         /// Why the last start failed.
         why: String,

@@ -19,10 +19,11 @@ const COMMANDS: &str = "commands";
 
 /// Returns the tools of a society with this data directory and configuration directory. `enter` is the program that
 /// sets up the sandbox of a command. `sandbox` returns what the person allows commands to do. `web` returns which
-/// addresses agents may reach. The runtime adds `merge_workspace`, because only the society knows the descendants of
-/// an agent.
+/// addresses agents may reach. The tool `merge_workspace` is not among these tools. The runtime adds it, because only
+/// the society knows the descendants of an agent.
 pub fn shipped(data: &Path, config: &Path, enter: Enter, sandbox: SettingsSource, web: WebSettings) -> Hands {
-    // Relative paths become absolute, because commands run in other directories.
+    // Commands run in other directories, where a relative path would mean another place. So relative paths become
+    // absolute.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (data, config) = (absolute(data), absolute(config));
     let workspaces = Arc::new(Workspaces::new(data.join(WORKSPACES)));

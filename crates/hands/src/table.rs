@@ -10,8 +10,8 @@ use polity_workspaces::Workspaces;
 use std::fmt;
 use std::sync::Arc;
 
-/// The table of all tools that act outside the society. Also holds what several tools share: the workspaces, the
-/// runner of commands, and the record of viewed files.
+/// The table of all tools that act outside the society. It also holds what several tools share: the workspaces, the
+/// runner of commands, and the record of the file contents that each agent has seen.
 #[derive(Clone, Default)]
 pub struct Hands {
     tools: Vec<Arc<dyn Tool>>,
@@ -83,7 +83,7 @@ impl Hands {
         self.tools.iter().cloned().chain(live).collect()
     }
 
-    /// Waits briefly for MCP servers that are being started, so that their tools are known.
+    /// MCP servers may still be starting, and their tools are then not known yet. Waits briefly for these servers.
     pub async fn settled(&self) {
         join_all(self.boxes.iter().map(|toolbox| toolbox.settled())).await;
     }

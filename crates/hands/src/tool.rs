@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub enum AfterCrash {
     /// Runs the call again, with the same idempotency key.
     Repeat,
-    /// Runs the call again with the value that [`Tool::prepare`] returned before the first run. From this value, the
-    /// tool finds out whether the call has already happened.
+    /// Runs the call again, and gives the tool the value that [`Tool::prepare`] returned before the first run. From
+    /// this value, the tool finds out whether the call has already happened.
     Verify,
     /// Does not run the call again. The model is told that the outcome is unknown.
     Never,
@@ -31,9 +31,9 @@ pub enum Words {
     Own(String),
 }
 
-/// One action of a call. A call has several acts if it contains an argument that needs a further group ([`Needs`]): for
-/// example, a web request with the argument for saving the answer in a file. The caller needs the right to the group of
-/// each act, and the policy decides about each act.
+/// One action of a call. Some arguments need a further group ([`Needs`]), and each of them adds an act to the call. For
+/// example, a web request has a second act if it saves the answer in a file. For each act, the caller needs the right
+/// to the group of the act, and the policy decides about the act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     /// The group to which the caller needs the right.
@@ -42,22 +42,22 @@ pub struct Act {
     pub reach: Reach,
 }
 
-/// An argument that needs the right to a further group. An agent without this right does not see the argument, and
-/// its calls with the argument are refused.
+/// An argument that needs the right to a further group. If an agent lacks this right, the agent does not see the
+/// argument, and its calls with the argument are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// The name of the argument, as in the schema.
     pub argument: &'static str,
     /// The tool group that the agent needs.
     pub group: ToolGroup,
-    /// What a call reaches because of this argument, in addition to [`Tool::reach`].
+    /// If a call has this argument, the call reaches this in addition to [`Tool::reach`].
     pub reach: Reach,
 }
 
 /// Returns all acts of a call with these arguments. The act of the tool itself comes first.
 pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
-    // The model may have written the name of the argument in another style, such as `oldStr` for `old_str`. The tool
-    // also accepts the other style.
+    // The tool also accepts the name of an argument in another style, such as `oldStr` for `old_str`. So the other
+    // style counts here, too.
     let is_given = |needs: &&Needs| {
         let given = written::with_names(arguments.clone(), &[needs.argument]);
         given.get(needs.argument).is_some_and(|value| !value.is_null())
@@ -80,8 +80,8 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
-    /// Returns the JSON Schema of the arguments, without descriptions if the prompts describe the arguments
-    /// ([`Words::FromPrompts`]).
+    /// Returns the JSON Schema of the arguments. If the prompts describe the arguments ([`Words::FromPrompts`]), the
+    /// schema contains no descriptions.
     fn parameters(&self) -> Value;
 
     /// Returns where the description of the tool comes from.
@@ -107,14 +107,15 @@ pub trait Tool: Send + Sync {
         }
     }
 
-    /// Returns a value by which a later run can tell whether this call has happened, such as the hash of a file. The
-    /// runtime commits the value to the database with the start of the call, before [`Self::run`]. If this method
-    /// returns a refusal, the call does not run.
+    /// Returns a value such as the hash of a file. After a crash, the next run of the call uses the value to tell
+    /// whether the call has already happened. The runtime commits the value to the database together with the start of
+    /// the call, and then calls [`Self::run`]. If this method returns a refusal, the call does not run.
     fn prepare<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async { Ok(Value::Null) }.boxed()
     }
 
-    /// Returns what a call would change, such as a diff, for a person who must approve the call. Changes nothing.
+    /// Returns a text such as a diff, which shows what a call would change. The person who must approve the call reads
+    /// it. Changes nothing.
     fn preview<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
         async { None }.boxed()
     }
@@ -128,7 +129,7 @@ pub trait Toolbox: Send + Sync {
     /// Returns the tools that exist now, for example those of the servers that are connected.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Waits briefly for MCP servers that are being started, so that their tools are known.
+    /// MCP servers may still be starting, and their tools are then not known yet. Waits briefly for these servers.
     fn settled(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }

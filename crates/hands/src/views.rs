@@ -1,8 +1,8 @@
-//! Remembers, for each agent and each file, the hash of the content that the agent last viewed or wrote.
+//! Remembers which contents of files the agents have seen.
 //!
-//! An agent must not overwrite changes that it has not seen. For each agent and each file, [`Views`] stores the hash
-//! of the content that the agent last saw. Each task has an append-only file for these hashes, so that no hash is
-//! lost at a restart. [`may_change`] compares hashes to decide whether a change is allowed (pure).
+//! An agent must not overwrite changes that it has not seen. For each agent and each file, [`Views`] stores the hash of
+//! the content that the agent last viewed or wrote. [`may_change`], which is pure, compares hashes to decide whether a
+//! change is allowed. Each task has an append-only file for its hashes, so the hashes survive a restart.
 //!
 //! The methods block, so async code must call them in `spawn_blocking`.
 
@@ -32,7 +32,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Stores the views in this directory, which is made when it is first needed.
+    /// Stores the views in this directory. Makes the directory when the first view is stored.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), tasks: Mutex::default() }
     }
@@ -47,9 +47,9 @@ impl Views {
 
     /// Notes the hash of the content that the caller has just viewed or written.
     ///
-    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. This method returns no
-    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to view
-    /// the file again.
+    /// The caller has already viewed or written the file, so this method returns no error. If the hash cannot be
+    /// written to disk, a warning is logged, and the hash is only kept in memory. Then the caller may have to view the
+    /// file again after a restart.
     pub fn note(&self, caller: &Caller, path: &WorkspacePath, content: ContentHash) {
         let task = self.task(&caller.task);
         let mut task = locked(&task);
@@ -83,8 +83,8 @@ impl Views {
     }
 }
 
-/// Returns the name of the file that stores the views of a task. Characters other than letters, digits, `-` and `_` are
-/// written as `%` and their code in hexadecimal.
+/// Returns the name of the file that stores the views of a task. Letters, digits, `-` and `_` stay as they are. Every
+/// other character becomes `%` and its code in hexadecimal.
 fn file_name(task: &TaskId) -> String {
     let mut name = String::new();
     for character in task.as_str().chars() {
@@ -97,8 +97,8 @@ fn file_name(task: &TaskId) -> String {
     name + SUFFIX
 }
 
-/// Locks a map. If a thread panicked while it held the lock, the map can still be used, because a panic cannot leave it
-/// half changed.
+/// Locks a value. A panic cannot leave the value half changed. So the value can still be used after a thread has
+/// panicked while it held the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

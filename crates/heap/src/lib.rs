@@ -1,15 +1,16 @@
 //! Configures the memory allocator of the process.
 //!
-//! By default, glibc gives the threads up to eight arenas for each processor, and each arena keeps the memory that was
-//! freed in it. The daemon has dozens of threads, and any of them may do a large piece of work. So one arena after
-//! another grew to the size of the largest piece, and the memory of a busy daemon grew for an hour. With few arenas,
-//! the memory stays the same. The command `just soak` checks this: it puts a daemon under load for an hour.
+//! The allocator of glibc takes memory from arenas. By default, there are up to eight arenas for each processor, and an
+//! arena keeps the memory that was freed in it. The daemon has dozens of threads, and any of them may do a large piece
+//! of work. So with the default, one arena after another grew to the size of the largest piece, and the memory of a
+//! busy daemon grew for an hour. With few arenas, the memory stays the same. The command `just soak` checks this: it
+//! puts a daemon under load for an hour.
 //!
 //! This crate must not know anything about the society. It holds the only unsafe code outside tests.
 
-/// Number of arenas that the threads share. Each thread has a cache that serves most of its small allocations, so
-/// threads seldom wait for each other. The allocator `mimalloc` is no alternative: an idle daemon took 10 MiB more with
-/// it.
+/// Number of arenas that the threads share. Threads seldom wait for each other, because each thread has a cache that
+/// serves most of its small allocations. The allocator `mimalloc` is no alternative, because an idle daemon took 10 MiB
+/// more with it.
 pub const ARENAS: i32 = 2;
 
 /// Limits the number of arenas to [`ARENAS`]. Call this before the process starts threads, because existing arenas are
@@ -22,8 +23,8 @@ pub fn limit_arenas() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "glibc has no other way to set this option in a running process")]
 fn limit(arenas: i32) {
-    // SAFETY: `mallopt` takes two integers, and any thread may call it at any time. If it does not accept a value, it
-    // returns 0 and glibc keeps its default; this costs memory but is no error.
+    // SAFETY: `mallopt` takes two integers, and any thread may call it at any time. It returns 0 if it does not accept
+    // a value. Then glibc keeps its default, which costs memory but is no error.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, arenas);
     }
@@ -38,8 +39,8 @@ mod tests {
     /// Every arena except the first begins at a multiple of this address.
     const ALIGNED: u64 = 64 << 20;
 
-    /// Counts the arenas of this process except the first. Each of them begins at a multiple of [`ALIGNED`], and the
-    /// process cannot access its unused rest.
+    /// Counts the arenas of this process except the first. Each of these arenas begins at a multiple of [`ALIGNED`] and
+    /// is followed by a range that the process cannot access: the unused rest of the arena.
     fn arenas() -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let ranges: Vec<(u64, u64, bool)> = maps
@@ -73,7 +74,7 @@ mod tests {
                 });
             }
         });
-        // The limit counts all arenas of the process, so at most `ARENAS` arenas can be new.
+        // At most `ARENAS` arenas can be new, because the limit counts all arenas of the process, old and new.
         assert!(arenas() <= before + ARENAS as usize, "{before} arenas, then {}", arenas());
     }
 }

@@ -1,4 +1,4 @@
-//! Sets up the sandbox of a command in the tests of this crate, as the binary `polity` does outside of tests.
+//! Sets up the sandbox of a command in the tests of this crate. Outside of tests, the binary `polity` does this.
 
 use std::process::ExitCode;
 

@@ -56,12 +56,12 @@ impl Commands {
         let Owner { agent, task } = Owner::of(&caller);
         let note = Note { id, agent, task, command, sources, over: None };
         let cancel = CancellationToken::new();
-        // Put the command on the board, the list of running commands, before the first `await`. If the agent is stopped
-        // after this line, its command is found on the board and ended.
+        // The board is the list of running commands. Put the command on the board before the first `await`. If the
+        // agent is stopped from now on, its command is found on the board and ended.
         let posted = self.board.post(note.id.clone(), note.owner(), note.sources.clone(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
-        // A separate tokio task starts the command. So if the runtime drops the future of this call halfway, the
-        // command is still started completely, and can then be ended.
+        // The runtime may drop the future of this call halfway. So a separate tokio task starts the command: the start
+        // is then completed nevertheless, and the command can be ended.
         let start = async move { commands.start_posted(note, limits, &caller, cancel).await };
         let started = tokio::spawn(start).await;
         started.map_err(|error| failed(BASH, error.to_string()))?
@@ -121,21 +121,21 @@ impl Commands {
             })
             .await;
         match (result, posted.aftermath, CommandEnded::of(&note)) {
-            // The note on disk still says that the command is running, so the next start of polity reports the command
-            // as interrupted.
+            // The note could not be written, and still says that the command is running. So the next start of polity
+            // reports the command as interrupted.
             (Err(error), _, _) => {
                 tracing::error!(command = %id, %error, "failed to note the end of a background command");
             }
             (Ok(()), Aftermath::Tell, Some(ended)) => {
-                // The agent may ask for the output immediately after it gets the notice. So the board, the list of
-                // running commands, must say before the notice that the command has ended.
+                // The agent may ask for the output immediately after it gets the notice. So before the notice, the
+                // board (the list of running commands) must say that the command has ended.
                 self.board.end(&id);
                 self.tell(ended).await;
             }
             (Ok(()), _, _) => {}
         }
-        // The command stays on the board, the list of running commands, until its end is recorded. As long as a command
-        // of a task is on the board, the task does not count as idle.
+        // As long as a command of a task is on the board, the task does not count as idle. So the command stays on the
+        // board until its end is recorded.
         self.board.remove(&id);
     }
 
@@ -150,9 +150,9 @@ impl Commands {
         }
     }
 
-    /// Returns the background commands whose end the listener has not yet recorded: commands that have ended, and
-    /// commands that were running when polity died. A command that was running counts as interrupted. Call this once
-    /// at the start, before agents work.
+    /// Returns the background commands whose end the listener has not yet recorded. Some of them had ended before
+    /// polity died. Others were still running, and count as interrupted. Call this once at the start, before agents
+    /// work.
     pub async fn recover(&self) -> Vec<CommandEnded> {
         let mut running = self.board.ids(|_| true);
         running.retain(|id| self.board.get(id).is_some_and(|posted| !posted.over.is_cancelled()));
@@ -170,8 +170,8 @@ impl Commands {
         }
     }
 
-    /// Closes the note of a command after the listener has recorded the end, so that [`Self::recover`] does not
-    /// return it again.
+    /// Closes the note of a command, so that [`Self::recover`] does not return the command again. Call this after the
+    /// listener has recorded the end of the command.
     pub async fn acknowledge(&self, id: &CommandId) {
         let of = id.clone();
         let closed = self.with_notes(move |notes| match notes.open_note(&of)? {
@@ -179,14 +179,14 @@ impl Commands {
             None => Ok(()),
         });
         if let Err(error) = closed.await {
-            // The note on disk stays open, so the end of the command is reported again after the next start. The
-            // listener ignores an end that it has already recorded.
+            // The note stays open, so the next start reports the end of the command again. This does no harm, because
+            // the listener ignores an end that it has already recorded.
             tracing::warn!(command = %id, %error, "failed to close the note about a background command");
         }
     }
 
-    /// Returns a background command of the caller as soon as the command has ended, or after `patience` at the
-    /// latest.
+    /// Waits until a background command of the caller has ended, but not longer than `patience`. Then returns the state
+    /// of the command.
     pub(super) async fn look(
         &self,
         caller: &Caller,

@@ -69,14 +69,15 @@ impl Tool for Bash {
                     self.commands.start_background(command, limits, sources.clone(), &invocation).await;
                 let id = started?;
                 let output = Output::json(json!({"id": id, "running": true})).going_on(id);
-                // This result quotes nothing. It carries the sources nevertheless, because from now on the command may
-                // write what it reads into the workspace.
+                // This result contains no output of the command. But from now on, the command may write what it reads
+                // into the workspace, so the result names the sources all the same.
                 return Ok(output.from_sources(sources));
             }
             let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;
             let output = self.commands.output_file(&caller.task, &idempotency_key);
             let cancel = cancel.child_token();
-            // If the runtime drops this future, nobody will read the result, so the guard ends the command.
+            // If the runtime drops this future, nobody will read the result. The guard is then dropped too, and ends
+            // the command.
             let _ends = cancel.clone().drop_guard();
             let order = Order { id: None, command, limits, caller: &caller, output, cancel };
             let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());

@@ -19,8 +19,8 @@ pub(super) enum Aftermath {
     Tell,
     /// The agent gets no notice, because the agent itself ended the command, or the agent no longer works.
     Quiet,
-    /// The end is not written into the note on disk, because polity itself ends. The next start reports the command as
-    /// interrupted.
+    /// Polity itself ends, so the end of the command is not written into the note on disk. The next start reports the
+    /// command as interrupted.
     Interrupted,
 }
 
@@ -31,11 +31,12 @@ pub(super) struct Posted {
     /// The outside sources from which the output may come.
     pub(super) sources: BTreeSet<Source>,
     pub(super) begun: Instant,
-    /// Gives access to the output. Absent until the command has started.
+    /// Gives access to the output. `None` as long as the command has not started.
     pub(super) viewer: Option<Viewer>,
     /// Cancelling this ends the command.
     pub(super) cancel: CancellationToken,
-    /// Cancelled after the command has ended and its note records how the command ended.
+    /// Cancelled after the command has ended. Before that, polity tries to write the end into the note, unless polity
+    /// itself ends.
     pub(super) over: CancellationToken,
     /// Number of output bytes that the agent has seen.
     pub(super) seen: u64,
@@ -97,7 +98,7 @@ impl Board {
     }
 
     /// Ends the commands that `is_meant` selects, and sets the `aftermath` of each. Returns the `over` token of each
-    /// command, so that the caller can wait until the command has ended.
+    /// command. With these tokens, the caller can wait until the commands have ended.
     pub(super) fn stop(
         &self,
         is_meant: impl Fn(&CommandId, &Owner) -> bool,

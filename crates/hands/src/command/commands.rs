@@ -105,20 +105,21 @@ impl Commands {
         }
     }
 
-    /// Sets which level of sandbox the machine can enforce. [`Self::machine`] then returns `machine`, and starts no
-    /// test processes.
+    /// Sets `machine`, which says which level of sandbox the machine can enforce. Then [`Self::machine`] returns this
+    /// value and starts no test processes.
     #[must_use]
     pub fn on(self, machine: Machine) -> Self {
         Self { machine: OnceCell::new_with(Some(machine)), ..self }
     }
 
-    /// Returns which level of sandbox this machine can enforce. The first call of this method finds out by starting
-    /// test processes.
+    /// Returns which level of sandbox this machine can enforce. The first call of this method starts test processes to
+    /// find this out.
     pub async fn machine(&self) -> &Machine {
         self.machine.get_or_init(|| polity_sandbox::probe(&self.enter)).await
     }
 
-    /// Returns how the next command will be confined. [`Confinement::None`] until [`Self::machine`] was called.
+    /// Returns how the next command will be confined. Until [`Self::machine`] is called, the result is
+    /// [`Confinement::None`].
     pub fn confinement(&self) -> Confinement {
         let level = self.machine.get().map_or(Level::None, |machine| machine.level);
         match (level, self.settings().network) {
@@ -135,7 +136,8 @@ impl Commands {
         readable(place, level, &self.settings().network)
     }
 
-    /// Returns whether the settings allow commands on this machine. `true` until [`Self::machine`] was called.
+    /// Returns whether the settings allow commands on this machine. Until [`Self::machine`] is called, the result is
+    /// `true`.
     pub fn exist(&self) -> bool {
         self.machine.get().is_none_or(|machine| self.settings().permit(machine.level))
     }
@@ -161,8 +163,9 @@ impl Commands {
         self.live.forget(task);
     }
 
-    /// If the commands of a task have used up a limit on their sum, returns an error, and ends the commands that still
-    /// run. Some may still run if the person has lowered the limit since they started.
+    /// Adds up what the commands of a task have used. If a sum has reached its limit, returns an error, and ends the
+    /// commands of the task that still run. Commands can still run then if the person has lowered the limit since they
+    /// started.
     async fn check_sums(&self, task: &TaskId, settings: &Settings) -> Result<(), Refusal> {
         if !self.live.knows(task) {
             let (ledger, of) = (Arc::clone(&self.ledger), task.clone());
@@ -242,8 +245,8 @@ impl Started {
         self.running.viewer()
     }
 
-    /// Waits for the end of the command. Checks the limits that all commands of the task share whenever the usage of
-    /// the command changes, the command prints something, or the time of the task is over.
+    /// Waits for the end of the command. All commands of the task share some limits. This method checks these limits
+    /// whenever the usage of the command changes, the command prints something, or the time of the task is over.
     pub(super) async fn finished(self) -> Result<Finished, Error> {
         let Self { running, seat, task, live, ledger, printed, settings } = self;
         let mut viewer = running.viewer();
@@ -267,8 +270,8 @@ impl Started {
             live.weigh(&task, &limits);
         };
         let exceeded = seat.exceeded();
-        // Dropping the seat adds what the command has used to the sums of the task, even if waiting for the command has
-        // failed.
+        // Dropping the seat adds what the command has used to the sums of the task. This must also happen if waiting
+        // for the command has failed.
         drop(seat);
         let kept = tokio::task::spawn_blocking(move || ledger.write(&task, || live.spent(&task)));
         if let Err(error) = kept.await {

@@ -13,13 +13,14 @@ const LAST_BYTES: usize = 1_500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fresh {
     pub(super) text: String,
-    /// Number of bytes missing in the middle of `text`, because they are not kept in memory.
+    /// Some bytes in the middle of the output may not be kept in memory. This is the number of bytes that `text` lacks
+    /// for this reason.
     pub(super) omitted: u64,
     /// The position from which the next call continues, in bytes from the beginning of the output.
     pub(super) next: u64,
 }
 
-/// Whether more output can follow. Further output may complete a character that is cut off at the end.
+/// Whether more output can follow. If it can, it may complete a character that is cut off at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     MayGrow,
@@ -54,8 +55,8 @@ pub(super) fn since(output: &Output, seen: u64, tail: Tail) -> Fresh {
     Fresh { text, omitted, next: output.total_bytes.max(seen) - held_back }
 }
 
-/// If the last character is incomplete, because its other bytes have not arrived yet, removes its bytes. Returns the
-/// number of removed bytes.
+/// The last character may be incomplete, because some of its bytes have not arrived yet. Removes the bytes of an
+/// incomplete character, and returns their number.
 fn hold_back(bytes: &mut Vec<u8>) -> u64 {
     let begin = bytes.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(bytes.len());
     let unfinished = std::str::from_utf8(&bytes[begin..]).is_err_and(|error| error.error_len().is_none());
@@ -123,7 +124,7 @@ mod tests {
             prop_assert_eq!(&all, &text);
         }
 
-        /// Each byte of the output was seen before, is shown, or is counted as left out.
+        /// No byte of the output is lost: it was seen before, or is shown, or is counted as left out.
         #[test]
         fn what_is_left_out_is_counted(text in "[a-z]{0,80}", first in 0..40_usize, last in 0..40_usize, seen in 0..100_u64) {
             let output = kept(text.as_bytes(), first, last);

@@ -1,5 +1,6 @@
-//! The list of all running commands, and what the commands of each task have used. If all commands of a task together
-//! exceed a limit of the task, polity ends one of these commands, or all if a sum over the whole task is used up.
+//! The list of all running commands, and what the commands of each task have used. If the running commands of a task
+//! together exceed a limit, polity ends one of them. If all commands of a task together have used up a sum, polity ends
+//! all that still run.
 
 use super::excerpt::last_lines;
 use super::running::RunningCommand;
@@ -55,8 +56,8 @@ struct Entry {
     begun: Instant,
     viewer: Viewer,
     cancel: CancellationToken,
-    /// The limit that the task exceeded when [`Live::weigh`] ended this command. Absent if `weigh` has not ended this
-    /// command.
+    /// [`Live::weigh`] ends a command if its task exceeds a limit. This is that limit; `None` if `weigh` has not ended
+    /// this command.
     exceeded: Option<CommandLimit>,
 }
 
@@ -103,8 +104,8 @@ impl Live {
         self.table().spent(task)
     }
 
-    /// Returns how long the commands of a task can run before they have used up the time of the task. Returns
-    /// `None` if no command of the task runs, apart from those that [`Self::weigh`] has ended.
+    /// Returns how long the running commands of a task can run before they have used up the time of the task. Commands
+    /// that [`Self::weigh`] has ended do not count. Returns `None` if no other command of the task runs.
     pub(super) fn time_left(&self, task: &TaskId, limits: &TaskLimits) -> Option<Duration> {
         let table = self.table();
         let is_running = |entry: &&Entry| entry.owner.task == *task && entry.exceeded.is_none();
@@ -112,13 +113,14 @@ impl Live {
         (running > 0).then(|| time_left(limits, &table.spent(task), running))
     }
 
-    /// If all commands of a task together exceed a limit of the task, ends the command that uses most of the limited
-    /// resource. If they have used up a sum over the whole task, ends them all.
+    /// Ends commands if the commands of a task exceed a limit of the task. If the running commands together use too
+    /// much of a resource, ends the command that uses most of it. If all commands together have used up a sum over the
+    /// whole task, ends all commands.
     pub(super) fn weigh(&self, task: &TaskId, limits: &TaskLimits) {
         let mut table = self.table();
         let used_up = used_up(limits, &table.spent(task));
-        // Commands that `weigh` has already cancelled do not count, because they will soon free their memory and
-        // processes.
+        // Some commands may still run although `weigh` has already cancelled them. They do not count, because they will
+        // soon free their memory and processes.
         let entries = table.entries.values_mut();
         let mut of_task: Vec<&mut Entry> =
             entries.filter(|entry| entry.owner.task == *task && entry.exceeded.is_none()).collect();
@@ -146,7 +148,7 @@ impl Live {
         let meant = table.entries.values().filter(|entry| is_meant(&entry.owner));
         let meant: Vec<(Owner, Label, Viewer)> =
             meant.map(|entry| (entry.owner.clone(), entry.label.clone(), entry.viewer.clone())).collect();
-        // The outputs are copied after the lock is released, so that commands can begin and end meanwhile.
+        // Release the lock before the outputs are copied, so that commands can begin and end in the meantime.
         drop(table);
         let shown = |(owner, label, viewer): (Owner, Label, Viewer)| {
             let (Owner { agent, task }, Label { id, command, since }) = (owner, label);
@@ -193,7 +195,7 @@ impl Entry {
 }
 
 impl Seat {
-    /// Returns the limit that the task exceeded when [`Live::weigh`] ended this command.
+    /// If [`Live::weigh`] has ended this command, returns the limit that the task had exceeded.
     pub(super) fn exceeded(&self) -> Option<CommandLimit> {
         self.live.table().entries.get(&self.number).and_then(|entry| entry.exceeded)
     }
@@ -209,8 +211,8 @@ impl Drop for Seat {
     }
 }
 
-/// Returns how a command ended. `exceeded` is the limit that the task exceeded when [`Live::weigh`] ended the
-/// command.
+/// Returns how a command ended. If [`Live::weigh`] ended the command, `exceeded` is the limit that the task had
+/// exceeded.
 pub(super) fn end_of(how: How, exceeded: Option<CommandLimit>) -> CommandEnd {
     let limited = |limit| CommandEnd::Limited { limit };
     match how {

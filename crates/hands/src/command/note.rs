@@ -1,9 +1,9 @@
 //! Notes on disk about background commands, so that the end of each command is reported even if polity dies.
 //!
-//! A note is written before its command starts, as an *open* note without an end. When the command ends, polity adds
-//! the end to the note. When the notice for the agent is recorded, polity *closes* the note: polity moves the file of
-//! the note to the directory of the task. If polity finds an open note without an end when it starts, then polity ended
-//! or died while the command was running. The command then counts as interrupted.
+//! Polity writes a note before the command starts. At first, the note is *open* and has no end. When the command ends,
+//! polity adds the end to the note. When the notice for the agent is recorded, polity *closes* the note: it moves the
+//! file of the note to the directory of the task. At its start, polity may find an open note without an end. Then
+//! polity ended or died while the command was running, and the command counts as interrupted.
 
 use super::excerpt::last_lines;
 use super::live::Owner;
@@ -18,8 +18,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The directory of the open notes, beside the directories of the tasks. No task has this name, because no task id
-/// begins with a dot.
+/// The directory of the open notes. It is beside the directories of the tasks, which are named after the ids of the
+/// tasks. No task id begins with a dot, so no task has this directory.
 const OPEN: &str = ".open";
 
 /// The directory of a task's background commands: closed notes and output.
@@ -44,8 +44,8 @@ pub(super) struct Note {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Over {
     pub(super) end: CommandEnd,
-    /// How long the command ran. Absent if polity ended or died while the command was running, or if `end` is
-    /// [`CommandEnd::Failed`].
+    /// How long the command ran. `None` if nobody knows: polity ended or died while the command was running, or `end`
+    /// is [`CommandEnd::Failed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) duration_ms: Option<u64>,
     /// Number of output bytes that the agent saw while the command was running.
@@ -100,7 +100,8 @@ impl Notes {
         durable::replace(&self.open_file(&note.id), &serde_json::to_vec(note)?)
     }
 
-    /// Moves a note from the open notes to the directory of its task, because the notice for the agent is recorded.
+    /// Moves a note from the open notes to the directory of its task. Call this when the notice for the agent is
+    /// recorded.
     pub(super) fn close(&self, note: &Note) -> io::Result<()> {
         fs::create_dir_all(self.of_task(&note.task))?;
         durable::replace(&self.closed_file(&note.task, &note.id), &serde_json::to_vec(note)?)?;
@@ -152,8 +153,8 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Adds an end to an open note. The end says that the command was interrupted, because polity died while the
-    /// command was running.
+    /// Polity ended or died while the command of this open note was running. Adds an end to the note, which says that
+    /// the command was interrupted.
     pub(super) fn interrupt(&self, mut note: Note) -> io::Result<Note> {
         let output = self.kept(&note.task, &note.id)?;
         let over = Over {

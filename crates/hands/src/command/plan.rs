@@ -8,7 +8,7 @@ use polity_workspaces::Opened;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The directories and files of a command besides its workspace.
+/// The directories and files that matter for a command in addition to its workspace.
 pub(super) struct Directories<'a> {
     pub(super) home: PathBuf,
     pub(super) temporary: PathBuf,

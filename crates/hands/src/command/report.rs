@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Describes the end of a foreground command. If the output is too long to show, the result also contains it as a
-/// file.
+/// Describes the end of a foreground command. If the output is too long to show, the result also contains the whole
+/// output as a file.
 pub(super) async fn of_end(
     end: &CommandEnd,
     ended: polity_sandbox::Ended,
@@ -31,13 +31,13 @@ pub(super) async fn of_end(
     if omitted > 0 {
         made = with_file(made, &output.file).await;
     }
-    // The file is no longer needed: the result has the whole output as text, or contains the bytes of the file.
+    // The file is no longer needed. The result contains the whole output as text, or else the bytes of the file.
     let _ = tokio::fs::remove_file(&output.file).await;
     made
 }
 
-/// Describes a background command with its new output. Also returns how many bytes of the output the agent knows after
-/// it has read this description.
+/// Describes a background command with the output that the agent has not seen yet. Also returns how many bytes of the
+/// whole output the agent has seen once it has read this description.
 pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> (Output, u64) {
     match seen {
         Seen::Running(posted) => {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// If a measurement took the time `t`, polity measures again only after the time `SHARE * t`, or after one minute if
-/// that is shorter. So polity normally spends less than a twentieth of its time on measurements.
+/// After a measurement that took the time `t`, polity waits for the time `SHARE * t` before it measures again, but for
+/// at most a minute. So polity normally spends less than a twentieth of its time on measurements.
 const SHARE: u32 = 20;
 
 /// Maximum number of files and directories that one measurement counts. Further files and directories do not add to

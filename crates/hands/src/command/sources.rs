@@ -5,9 +5,10 @@ use crate::places::trust_in;
 use polity_sandbox::{Level, Network};
 use std::collections::BTreeSet;
 
-/// Returns the outside sources that a command can read: the files of its workspace, if they are not trusted, and the
-/// web, if the command reaches a network. `level` is the sandbox of the command, and `network` is what the settings
-/// allow. Nobody knows what a command has really read, so its output counts as content of all these sources.
+/// Returns the outside sources that a command can read. The files of its workspace are such a source if they are not
+/// trusted. The web is such a source if the command reaches a network. Nobody knows what a command has really read, so
+/// its output counts as content of all these sources. `level` is the sandbox of the command. `network` is the network
+/// that the settings allow.
 pub(super) fn readable(place: &Place, level: Level, network: &Network) -> BTreeSet<Source> {
     let web = reaches_web(level, network).then_some(Source::Web);
     trust_in(place).source().into_iter().chain(web).collect()

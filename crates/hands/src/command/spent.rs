@@ -33,7 +33,7 @@ impl Spent {
 #[derive(Debug)]
 pub(super) struct Ledger {
     state: PathBuf,
-    /// Held while a file is replaced, so that an older sum never replaces a newer one.
+    /// Held while `write` gets a sum and replaces the file. Otherwise an older sum could replace a newer one.
     writing: Mutex<()>,
 }
 
@@ -43,7 +43,8 @@ impl Ledger {
         Self { state, writing: Mutex::default() }
     }
 
-    /// Reads what the commands of a task have used. A missing or damaged file counts as nothing.
+    /// Reads what the commands of a task have used. If the file is missing or damaged, they count as having used
+    /// nothing.
     pub(super) fn read(&self, task: &TaskId) -> Spent {
         let file = self.file(task);
         match fs::read(&file) {
@@ -59,8 +60,8 @@ impl Ledger {
         }
     }
 
-    /// Writes what `spent` returns. Does not wait until the disk has stored these sums, because a command shall not
-    /// wait for the disk. So a power cut may lose them.
+    /// Writes the sums that `spent` returns. A command must not wait for the disk, so this method does not wait until
+    /// the disk has stored the sums. A power cut may lose them.
     pub(super) fn write(&self, task: &TaskId, spent: impl FnOnce() -> Spent) {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file(task);

@@ -5,8 +5,8 @@ use polity_sandbox::{TaskLimits, Usage};
 use polity_society::command::CommandLimit;
 use std::time::Duration;
 
-/// If all commands together exceed a limit, returns the index of the command that uses the most of the limited
-/// resource, and the limit. The caller ends that command.
+/// If the running commands together use more of a resource than a limit allows, returns two things: the index of the
+/// command that uses most of this resource, and the limit. The caller ends that command.
 pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, CommandLimit)> {
     let over = |limit: u64, used: fn(&Usage) -> u64| {
         let sum = usages.iter().map(used).fold(0, u64::saturating_add);
@@ -19,15 +19,15 @@ pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, 
     memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
 }
 
-/// If the commands of a task have used up a limit on their sum, returns this limit. No command of the task may run any
-/// more.
+/// The limits on time and output apply to the sum over all commands of a task. If a sum has reached its limit, returns
+/// this limit. Then no command of the task may run any more.
 pub(super) fn used_up(limits: &TaskLimits, spent: &Spent) -> Option<CommandLimit> {
     let Spent { time_ms, output_bytes } = *spent;
     let time = (time_ms >= limits.time_ms).then_some(CommandLimit::TaskTime);
     time.or((output_bytes >= limits.output_bytes).then_some(CommandLimit::TaskOutput))
 }
 
-/// Says that the commands of a task have used up a limit on their sum.
+/// Says in words that the commands of a task together have used up their time or output.
 pub(super) fn in_words(limit: CommandLimit, limits: &TaskLimits) -> String {
     match limit {
         CommandLimit::TaskOutput => {
@@ -37,8 +37,9 @@ pub(super) fn in_words(limit: CommandLimit, limits: &TaskLimits) -> String {
     }
 }
 
-/// Returns how long `running` commands can run at the same time before they have used up the time of their task. At
-/// least a millisecond, so that a caller that waits for this time makes progress.
+/// The commands of a task share the time of the task, and `running` of them run now. Returns how long they can go on
+/// before they have used up this time. The result is at least a millisecond. Otherwise a caller that waits for this
+/// time would make no progress.
 pub(super) fn time_left(limits: &TaskLimits, spent: &Spent, running: u64) -> Duration {
     let left = limits.time_ms.saturating_sub(spent.time_ms);
     Duration::from_millis((left / running.max(1)).max(1))
@@ -71,7 +72,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         /// The loop in this test calls `heaviest` again and again, and removes each command that `heaviest` returns.
-        /// The loop must end as soon as no limit is exceeded, and not earlier.
+        /// The loop goes on as long as a limit is exceeded, and no longer.
         #[test]
         fn exactly_as_many_commands_end_as_exceed_the_limits(
             memory_bytes in 0..60_u64,
@@ -99,8 +100,8 @@ mod tests {
             prop_assert!(usages.iter().map(|usage| usage.processes).sum::<u64>() <= processes);
         }
 
-        /// A caller waits for `time_left` again and again. The time of the task is then used up after few waits, and
-        /// the commands run at most a few milliseconds longer than the task permits.
+        /// A caller waits for `time_left` again and again. After few waits, the time of the task is used up. Then the
+        /// commands have run at most a few milliseconds longer than the task permits.
         #[test]
         fn waiting_for_the_time_that_is_left_ends_when_it_is_used_up(
             time_ms in 1..10_000_u64,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// The notice of a command's end quotes at most this many characters of the command.
 const COMMAND_CHARS: usize = 200;
 
-/// The end of a background command. The agent must get exactly one notice of this end. After a crash, the same end may
-/// be reported again, with equal fields, so the listener must ignore an end that it has already recorded.
+/// The end of a background command. After a crash, the same end may be reported again with equal fields. But the agent
+/// must get exactly one notice of this end. So the listener must ignore an end that it has already recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnded {
     /// The agent that started the command.

@@ -7,7 +7,7 @@ use super::commands::Commands;
 use crate::tool::{Tool, Toolbox};
 use std::sync::Arc;
 
-/// The tools of the group `command`. Offers no tools if the settings do not allow commands on this machine.
+/// The tools of the group `command`. If the settings do not allow commands on this machine, there are none.
 pub struct CommandTools {
     commands: Arc<Commands>,
     tools: Vec<Arc<dyn Tool>>,

@@ -5,8 +5,8 @@
 pub struct Bounds {
     /// Maximum number of characters of a file in one result.
     pub view_chars: usize,
-    /// Maximum size in bytes of a file that is viewed, changed or searched, because the tools hold the file in
-    /// memory.
+    /// Maximum size in bytes of a file that is viewed, changed or searched. The size is bounded because the tools hold
+    /// the file in memory.
     pub file_bytes: u64,
 }
 

@@ -64,7 +64,7 @@ fn file(workspace: &Workspace, path: &WorkspacePath) -> Result<Browsed, FileErro
     })
 }
 
-/// Returns the length of the content in bytes, not counting a UTF-8 character that is cut off at the end.
+/// Returns the length of the content in bytes. If a UTF-8 character is cut off at the end, its bytes do not count.
 fn whole_characters(content: &[u8]) -> usize {
     match std::str::from_utf8(content) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// Maximum number of similar paths that a refusal names.
 const MAX_SIMILAR: usize = 3;
 
-/// Minimum similarity for a refusal to name another path: 0 is different, 1 is equal.
+/// A refusal names another path only if its name is at least this similar. The similarity 0 means different, and 1
+/// means equal.
 const MIN_LIKENESS: f64 = 0.8;
 
 /// The name of the argument for the path, in tools that take a single path.
@@ -22,7 +23,7 @@ pub(super) const PATH: &str = "path";
 /// The workspace of a caller during one call of a tool.
 pub(super) struct Desk {
     pub(super) tool: &'static str,
-    /// The name of the tool's argument for the path, for refusals.
+    /// The name of the argument in which the tool gets the path. Refusals contain this name.
     pub(super) argument: &'static str,
     pub(super) caller: Caller,
     pub(super) workspace: Arc<Workspace>,
@@ -84,8 +85,8 @@ impl Desk {
         }
     }
 
-    /// Checks that the caller knows the current content of a file that it wants to change. `now` is the hash of
-    /// that content.
+    /// The caller wants to change a file. Checks that the caller knows the current content of the file. `now` is the
+    /// hash of this content.
     pub(super) fn check_known(
         &self,
         views: &Views,
@@ -129,14 +130,14 @@ impl Desk {
         if let Ok(path) = self.path(written)
             && let Err(error) = self.workspace.sweep(&path)
         {
-            // If the temporary files stay, the agent's tools do not show them, because listings and searches leave them
-            // out. A read-only workspace contains no temporary files.
+            // If the temporary files stay, this does no harm, because listings and searches leave them out. In a
+            // read-only workspace the removal always fails, but there are no temporary files.
             tracing::debug!(%error, "temporary files were not removed");
         }
     }
 
-    /// If the files of the workspace are untrusted, sets the source of a result. From the source, polity knows that the
-    /// agent has seen untrusted content.
+    /// If the files of the workspace are untrusted, adds a source to a result. The source tells polity that the agent
+    /// has seen untrusted content.
     pub(super) fn sourced(&self, output: Output) -> Output {
         match self.workspace.source() {
             Some(source) => output.from_source(source),

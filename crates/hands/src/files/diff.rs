@@ -3,7 +3,7 @@
 use similar::TextDiff;
 use std::time::Duration;
 
-/// Maximum time to search for the shortest diff. After that, a longer diff is accepted.
+/// The search for the shortest diff takes at most this long. After that, a longer diff is good enough.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the change of a file as a unified diff, or an empty text if the contents are equal.

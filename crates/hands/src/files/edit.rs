@@ -9,7 +9,7 @@ use std::ops::{Range, RangeInclusive};
 /// If a quoted text occurs several times in the file, the refusal names at most this many of the places.
 const MAX_PLACES: usize = 10;
 
-/// If a quoted text occurs several times in the file, the places are counted up to this number.
+/// If a quoted text occurs very often in the file, the count of the places stops at this number.
 const MAX_COUNT: usize = 1000;
 
 /// A change that a model asks for.
@@ -27,7 +27,8 @@ pub(super) enum Edit<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) text: String,
-    /// The numbers of the lines that the change wrote. After a removal, the number of the line where the text was.
+    /// The numbers of the lines that the change wrote. If the change only removed text, this is the number of the line
+    /// where the text was.
     pub(super) changed: RangeInclusive<usize>,
 }
 
@@ -124,9 +125,9 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             let at = start.saturating_add(at);
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
-        // The text is inserted after the last line of the file, and this line has no line end. So the last inserted
-        // line gets no line end either. But if the last inserted line is blank, it gets a line end, because without one
-        // it would not count as a line.
+        // The text is inserted at the end of a file whose last line has no line end. So the last inserted line gets no
+        // line end either. There is one exception. Without a line end, a blank line would not count as a line. So if
+        // the last inserted line is blank, it gets a line end.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };
@@ -151,8 +152,8 @@ fn line_of(text: &str, place: usize) -> usize {
     text[..place].matches('\n').count().saturating_add(1)
 }
 
-/// Finds all places where `wanted` occurs in a text. Places that overlap all count, because the model could mean any of
-/// them.
+/// Finds all places where `wanted` occurs in a text. The places may overlap. All of them count, because the model could
+/// mean any of them.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;
@@ -170,7 +171,7 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
 /// A text in which each `\r\n` was replaced by `\n`.
 struct Flat {
     text: String,
-    /// For each line end that was `\r\n` in the original, its place in `text`.
+    /// The places in `text` of the line ends that were `\r\n` in the original.
     shortened: Vec<usize>,
 }
 

@@ -3,14 +3,14 @@
 use crate::files::text::lines;
 use std::ops::RangeInclusive;
 
-/// Maximum number of comparisons (lines of the file times quoted lines). If a search would need more comparisons,
-/// [`nearest`] returns `None`.
+/// Maximum number of comparisons. The search compares each line of the file with each quoted line. If it would need
+/// more comparisons than this, [`nearest`] returns `None`.
 const MAX_COMPARISONS: usize = 5_000_000;
 
-/// Maximum number of lines of a file that are compared letter by letter.
+/// If a file has more lines than this, no lines are compared letter by letter.
 const MAX_FUZZY_LINES: usize = 20_000;
 
-/// Maximum number of characters of a line that are compared letter by letter.
+/// A line that has more characters than this is not compared letter by letter.
 const MAX_FUZZY_CHARS: usize = 200;
 
 /// Minimum similarity of two lines: 0 is different, 1 is equal.
@@ -68,7 +68,7 @@ pub(super) fn nearest(text: &str, quoted: &str) -> Option<Nearest> {
         let pairs = there[at..].iter().zip(&wanted);
         pairs.filter(|(one, other)| one == other && is_telling(one)).count()
     };
-    // `rev` makes `max_by_key` return the first of several equally good places.
+    // `max_by_key` returns the last of several equally good places. With `rev`, this is the first place in the file.
     let best = (0..there.len()).rev().max_by_key(|at| equal_lines(*at))?;
     if equal_lines(best) > 0 {
         return Some(place(best, Difference::Words));

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// Number of unchanged lines that [`snippet`] shows before and after a change.
 const AROUND: usize = 4;
 
-/// Maximum number of lines that [`snippet`] shows. More lines are not needed, because the model knows what it wrote.
+/// Maximum number of lines that [`snippet`] shows. The model does not need more lines, because it knows what it wrote.
 const MAX_SNIPPET_LINES: usize = 60;
 
 /// [`snippet`] and [`excerpt`] cut each line after this many characters.
@@ -21,9 +21,9 @@ pub(super) struct Numbered {
     pub(super) last: usize,
 }
 
-/// Returns the lines `range` of a text, each with its line number. Stops before the result exceeds `max_chars`
-/// characters, but shows at least one line. If a single line is too long, its end is left out, and the result says how
-/// many characters are missing.
+/// Returns the lines `range` of a text, each with its line number. Leaves out the last lines if the result would have
+/// more than `max_chars` characters, but shows at least one line. If even the first line is too long, its end is left
+/// out, and the result says how many characters are missing.
 pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usize) -> Numbered {
     let first = *range.start();
     let wanted = range.end().saturating_add(1).saturating_sub(first);
@@ -49,8 +49,8 @@ pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usiz
     shown
 }
 
-/// Returns the changed lines of a text and the lines around them, each with its number. If there are more than
-/// [`MAX_SNIPPET_LINES`], the lines in the middle are left out.
+/// Returns the changed lines of a text and some lines before and after them, each with its number. If these are more
+/// than [`MAX_SNIPPET_LINES`] lines together, the lines in the middle are left out.
 pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     let first = changed.start().saturating_sub(AROUND).max(1);
     let last = changed.end().saturating_add(AROUND);

@@ -24,7 +24,7 @@ pub struct Files {
     bounds: Bounds,
 }
 
-/// A path in the workspace. A refusal names the tool and the argument that the path comes from.
+/// A path in the workspace, and the tool and the argument from which the path comes. A refusal names both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathArgument<'a> {
     /// The name of the tool.
@@ -44,11 +44,13 @@ pub struct ReadFile {
     pub filename: Option<String>,
     /// The content.
     pub bytes: Bytes,
-    /// The source that the caller has seen by reading this file. Absent if the files of the workspace are trusted.
+    /// The untrusted source that the caller has now seen, because it has read this file. `None` if the files of the
+    /// workspace are trusted.
     pub source: Option<Source>,
 }
 
-/// Recorded before a write, so that a later run can tell whether the file was already written.
+/// Two hashes that are recorded before a write. After a crash, the next run of the call uses them to tell whether the
+/// file was already written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Evidence {
     /// The hash of the file before the write; `null` if the file did not exist.
@@ -113,7 +115,7 @@ impl Files {
     }
 
     /// Checks that the caller may put this content at the path. Returns the hashes of the old and the new content as
-    /// JSON, for [`Self::write_once`].
+    /// JSON. [`Self::write_once`] needs this JSON.
     pub async fn evidence(
         &self,
         caller: &Caller,
@@ -129,8 +131,8 @@ impl Files {
         blocking(at.tool, evidence).await
     }
 
-    /// Puts a file at the path, unless a run before a crash has already written this file. Returns the path in the
-    /// workspace.
+    /// Puts a file at the path. If an earlier run of the call has already written this file before a crash, leaves the
+    /// file as it is. Returns the path in the workspace.
     pub async fn write_once(
         &self,
         caller: &Caller,
@@ -140,8 +142,8 @@ impl Files {
         attempt: Attempt,
     ) -> Result<String, Refusal> {
         let (mut desk, views) = self.desk(caller, at.tool, at.argument).await?;
-        // This call reads the existing file to compare hashes, so the size limit must allow a file as large as
-        // `content`.
+        // An earlier run may already have written `content`. This call reads the existing file to compare hashes, so
+        // the size limit must allow a file as large as `content`.
         desk.bounds.file_bytes = desk.bounds.file_bytes.max(content.len() as u64);
         let written = at.path.to_owned();
         let evidence = Evidence::deserialize(evidence).map_err(|error| Refusal::ToolFailed {
@@ -167,8 +169,8 @@ impl Files {
         blocking(at.tool, write).await
     }
 
-    /// Returns a diff of the change that [`Self::write_once`] would make, for a person to review. Returns `None` if
-    /// the old or the new content is not text.
+    /// Returns a diff for a person to review. The diff shows the change that [`Self::write_once`] would make. Returns
+    /// `None` if the old or the new content is not text.
     pub async fn preview(&self, caller: &Caller, at: PathArgument<'_>, content: Bytes) -> Option<String> {
         let (desk, views) = self.desk(caller, at.tool, at.argument).await.ok()?;
         let written = at.path.to_owned();
@@ -181,8 +183,8 @@ impl Files {
                 _ => None,
             })
         };
-        // If the file cannot be written, there is no preview. The call is refused when it runs, even if the person
-        // allows it.
+        // If the file cannot be written, there is no preview. Even if the person allows the call, it is refused when it
+        // runs.
         blocking(at.tool, preview).await.ok().flatten()
     }
 

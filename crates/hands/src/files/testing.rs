@@ -72,7 +72,7 @@ impl Bench {
         std::fs::read(self.file(path)).ok()
     }
 
-    /// Returns a new editor, as after a restart: the editor reads from disk which contents agents have seen.
+    /// Returns a new editor. Like an editor after a restart, it reads from disk which contents the agents have seen.
     pub(crate) fn editor(&self, access: Access) -> StrReplaceEditor {
         let views = Arc::new(Views::new(self.base.path().join("views")));
         StrReplaceEditor::new(Files::new(self.places(access), views, self.bounds))

@@ -15,7 +15,7 @@ pub(super) enum Content {
     /// Text in another encoding. It can be viewed but not changed, because the encoding may have been guessed
     /// wrongly.
     Encoded {
-        /// The name of the encoding: from the byte order mark if there is one, otherwise guessed.
+        /// The name of the encoding. It comes from the byte order mark. Without such a mark, it is guessed.
         encoding: &'static str,
         text: String,
     },
@@ -88,7 +88,8 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    /// Returns the more frequent line end of a text, or `None` if the text has no line end.
+    /// Returns the line end that is more frequent in a text; `Lf` if both are equally frequent. Returns `None` if the
+    /// text has no line end.
     pub(super) fn of(text: &str) -> Option<Self> {
         let all = text.matches('\n').count();
         let windows = text.matches("\r\n").count();
@@ -106,8 +107,8 @@ impl Ending {
         }
     }
 
-    /// Returns a text that a model wrote, with these line ends. A text that contains `\r` stays as the model wrote
-    /// it.
+    /// Returns a text of a model with these line ends. If the text contains `\r`, the model has chosen the line ends
+    /// itself, and the text stays unchanged.
     pub(super) fn applied_to(self, text: &str) -> String {
         match self {
             Self::CrLf if !text.contains('\r') => text.replace('\n', "\r\n"),
@@ -116,8 +117,8 @@ impl Ending {
     }
 }
 
-/// Returns the lines of a text without line ends and without a byte order mark. If the text ends with a line end, no
-/// empty line follows.
+/// Returns the lines of a text, without their line ends and without a byte order mark. A line end at the end of the
+/// text does not begin another, empty line.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).lines()
 }

@@ -2,7 +2,7 @@
 
 use polity_files::ContentHash;
 
-/// The kinds of change. Only the arguments of `Replace` prove that the agent knows the text that it changes.
+/// The kinds of change. For some kinds, the arguments prove that the agent knows the text that it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Replaces the whole content. The arguments prove nothing.
@@ -30,7 +30,7 @@ pub fn may_change(
     now: Option<ContentHash>,
 ) -> Result<(), Unknown> {
     match (now, seen) {
-        // Without a file, no content can be lost.
+        // There is no file, so no content can be lost.
         (None, _) => Ok(()),
         (Some(now), Some(seen)) if now == seen => Ok(()),
         (Some(_), Some(_)) => Err(Unknown::Changed),

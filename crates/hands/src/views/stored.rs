@@ -1,6 +1,6 @@
 //! Stores the views of one task in a file. A view is the hash of the content that an agent last saw in a workspace
-//! file. Each line is one view in JSON. A view is written only if it differs from the previous view of the same
-//! workspace file by the same agent.
+//! file. Each line is one view in JSON. If an agent sees the same content of a workspace file again, no further line is
+//! written.
 
 use crate::call::Caller;
 use polity_files::{ContentHash, WorkspacePath};
@@ -27,8 +27,8 @@ pub struct ViewsError {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Key {
     agent: AgentId,
-    /// The agent whose worktree contains the file. Absent if the file is in the workspace that the agents of the task
-    /// share.
+    /// If the file is in the worktree of an agent, this is that agent. `None` if the file is in the workspace that the
+    /// agents of the task share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worktree: Option<AgentId>,
     path: String,
@@ -96,7 +96,8 @@ impl Stored {
         self.views.get(key).copied()
     }
 
-    /// Notes a view, and appends it to the file if it differs from the previous view with the same key.
+    /// Notes a view. If the previous view with the same key has another hash, or if there is none, also appends the
+    /// view to the file.
     pub(super) fn append(&mut self, key: Key, hash: ContentHash) -> Result<(), ViewsError> {
         if self.views.insert(key.clone(), hash) == Some(hash) {
             return Ok(());

@@ -75,7 +75,7 @@ fn a_damaged_line_says_nothing_and_damages_no_other() {
         fs::write(&file, &whole[..end]).unwrap();
         let views = Views::new(directory.path());
         assert_eq!(seen(&views, &one, "f"), Some(hash("1")), "{end}");
-        // A line of which only the line break is missing can still be read.
+        // A line can still be read if nothing but its line break is missing.
         assert_eq!(seen(&views, &one, "g").is_some(), end >= whole.len() - 1, "{end}");
         views.note(&one, &path("h"), hash("3"));
         let views = Views::new(directory.path());

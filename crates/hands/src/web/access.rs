@@ -8,18 +8,18 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use url::Url;
 
-/// Maximum number of characters of an address in the origin of a result. The origin tells the model where a text comes
-/// from.
+/// The origin of a result tells the model where a text comes from. It contains at most this many characters of the
+/// address.
 const ORIGIN_CHARS: usize = 300;
 
 /// Returns the current settings of the web tools.
 pub type WebSettings = Arc<dyn Fn() -> Settings + Send + Sync>;
 
-/// The source of web clients. Each client has the current settings.
+/// Makes web clients. Each client has the settings of the time when it is made.
 pub(super) struct Access {
     settings: WebSettings,
-    /// The first call makes this client, and later calls use it again, because making a client reads the root
-    /// certificates of the machine.
+    /// Making a client reads the root certificates of the machine. So only the first call makes this client, and later
+    /// calls use it again.
     web: OnceLock<Web>,
 }
 
@@ -88,8 +88,8 @@ pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(error.to_string()))])
 }
 
-/// Returns the origin of a result: the address, cut to a maximum length. If the request did not succeed, the origin
-/// also contains the HTTP status.
+/// Returns the origin of a result: the address, cut to a maximum length. If the HTTP status is not a success, the
+/// origin also contains the status.
 pub(super) fn origin(url: &str, status: u16) -> String {
     let mut origin: String = url.chars().take(ORIGIN_CHARS).collect();
     if origin.len() < url.len() {

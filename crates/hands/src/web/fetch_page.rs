@@ -19,7 +19,7 @@ const NAME: &str = "fetch_page";
 /// Maximum number of characters of a page in one result.
 const SHOWN_CHARS: usize = 16_000;
 
-/// The tool that returns the readable text of a page, or the page as a file if it is not text.
+/// The tool that returns the readable text of a page. If a page is not text, the tool returns it as a file.
 pub(super) struct FetchPage {
     access: Arc<Access>,
 }
@@ -97,7 +97,7 @@ fn text(page: &TextPage, offset: usize) -> Result<Output, Refusal> {
 }
 
 /// Formats a page: title, author, site and date, then the text, then the links that the text does not contain. The
-/// same page always gives the same text, so that `offset` means the same place in the next call.
+/// result depends only on the page. So an `offset` means the same place in every call that fetches the same page.
 fn written(page: &TextPage) -> String {
     let lines = [
         ("Title", &page.title),

@@ -109,8 +109,7 @@ impl Tool for HttpRequest {
         arguments::read::<Given>(arguments).map_or(Effect::Changes, |given| given.effect())
     }
 
-    /// Before anything is sent, refuses a call whose request is malformed, or whose answer could not be saved to the
-    /// wanted file.
+    /// Refuses a call before anything is sent, if its request is malformed, or if the wanted file could not be written.
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async move {
             let given: Given = arguments::read(&invocation.arguments)?;
@@ -144,7 +143,8 @@ impl Tool for HttpRequest {
     }
 }
 
-/// Formats an answer for the model. A text and its headers become a quotation, and any other content becomes a file.
+/// Formats an answer for the model. If the content is a text, the headers and the text become a quotation. Any other
+/// content becomes a file.
 fn shown(answer: &Response) -> Output {
     let Some(text) = answer.text() else { return as_file(answer, about(answer)) };
     let headers = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
@@ -160,8 +160,8 @@ fn as_file(answer: &Response, said: Value) -> Output {
     })
 }
 
-/// Reports an answer that the call wanted to save. The request was already sent, so the answer must not be lost: if
-/// it cannot be saved, it is returned as a file.
+/// Reports an answer that the call wanted to save. The request was already sent, so the answer must not be lost. If the
+/// answer could not be saved, the result contains it as a file.
 fn saved_output(answer: &Response, saved: Result<String, Refusal>) -> Output {
     let mut said = about(answer);
     match saved {

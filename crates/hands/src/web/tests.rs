@@ -148,7 +148,8 @@ async fn an_answer_that_can_no_longer_be_saved_is_not_lost() {
     let base = Arc::new(Mutex::new(None::<std::path::PathBuf>));
     let file = Arc::clone(&base);
     let server = Server::start(move |_| {
-        // The file appears after the check and before the answer arrives.
+        // Somebody else makes the file after the tool has checked that it can be written, and before the answer
+        // arrives.
         let file = file.lock().unwrap().clone().unwrap();
         std::fs::write(file, "of somebody else").unwrap();
         answer("200 OK", "content-type: text/plain\r\n", b"paid")

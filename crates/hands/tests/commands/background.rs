@@ -41,7 +41,7 @@ async fn limits_hold_in_the_background() {
     assert_eq!(look["exitCode"], json!(null));
 }
 
-/// When a command ends, all its processes die, also those that have left the session of the shell.
+/// When a command ends, all its processes die. Even processes that have left the session of the shell die.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outlives_a_background_command() {
     for level in SANDBOXES {

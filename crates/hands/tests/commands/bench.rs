@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum waiting time of a test. It is reached only if something hangs.
+/// Maximum waiting time of a test. A test waits this long only if something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The levels that have a sandbox.
@@ -184,8 +184,8 @@ impl Bench {
     }
 }
 
-/// Writes a line to standard error, once. A person sees the line even if the tests pass: cargo hides only what tests
-/// print with macros.
+/// Writes a line to standard error. If the same line comes again, it is not written again. A person sees the line even
+/// if the tests pass, because cargo hides only what tests print with macros.
 fn tell(line: &str) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if TOLD.lock().unwrap().insert(line.to_owned()) {
@@ -198,7 +198,8 @@ pub(crate) fn task() -> TaskId {
     TaskId::new("t-1")
 }
 
-/// Returns a number of seconds for `sleep` that no other test uses, so that the process can be found.
+/// Returns a number of seconds for `sleep`. No other test uses the same number, so a test can find its process by this
+/// number.
 pub(crate) fn mark() -> String {
     static MARKS: AtomicU64 = AtomicU64::new(0);
     format!("77{}{:03}", std::process::id(), MARKS.fetch_add(1, Ordering::Relaxed))

@@ -57,7 +57,8 @@ async fn an_orderly_end_of_the_daemon_interrupts_commands() {
     check_interrupted(data.path(), &id).await;
 }
 
-/// Checks that the next daemon reports the command until it is acknowledged, and that the output can still be read.
+/// Checks that the next daemon reports the end of the command as long as nobody has acknowledged it. Also checks that
+/// the output can still be read.
 async fn check_interrupted(data: &Path, id: &str) {
     let next = Bench::in_directory(data, Level::Partial).await.unwrap();
     let ended = next.commands.recover().await;

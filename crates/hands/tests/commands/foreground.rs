@@ -60,7 +60,7 @@ fn git(directory: &Path, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// In a directory of the person, commands read the git directory and change nothing in it, so they cannot commit.
+/// In a directory of the person, commands can read the git directory, but cannot change it. So they cannot commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_not_change_the_git_directory_of_the_person() {
     for level in SANDBOXES {
@@ -88,7 +88,7 @@ async fn commands_do_not_change_the_git_directory_of_the_person() {
     }
 }
 
-/// The git directory of a workspace that polity made is beside the workspace. Commands read it, and do not change it.
+/// If polity made the workspace, the git directory is beside the workspace. Commands can read it, but cannot change it.
 #[tokio::test(flavor = "multi_thread")]
 async fn git_shows_the_history_of_a_workspace_that_polity_made() {
     for level in SANDBOXES {
@@ -162,7 +162,7 @@ async fn refused(bench: &Bench) -> String {
     }
 }
 
-/// The time of a task is used up by all its commands together, those of earlier runs of polity included.
+/// All commands of a task together use up the time of the task. The commands of earlier runs of polity count, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_time_of_a_task_is_used_up_its_commands_end_and_no_more_start() {
     for level in SANDBOXES {
@@ -218,8 +218,8 @@ async fn a_full_task_gets_little_disk() {
     let Some(bench) = Bench::at(Level::Partial).await else { return };
     bench.bash("head -c 1000000 /dev/urandom > file").await;
     bench.settings.lock().unwrap().task_limits = TaskLimits { disk_bytes: 1_000, ..TaskLimits::default() };
-    // The size of the directories is measured only from time to time, so the limit may take effect only after several
-    // commands.
+    // The size of the directories is measured only from time to time. So several commands may run before the limit
+    // takes effect.
     crate::bench::until(async || {
         let result = bench.bash("head -c 200000000 /dev/zero > big; rm -f big").await;
         result["ended"].as_str().is_some_and(|words| words.starts_with("stopped: it added more"))

@@ -13,7 +13,7 @@ async fn call(bench: &Bench, tool: &str, arguments: Value) -> (Value, BTreeSet<S
     (value, output.sources)
 }
 
-/// Checks that all results about commands, and the report of the end of a command, carry these sources.
+/// Checks that every result about a command carries these sources, and that the report of its end carries them, too.
 async fn check(bench: &Bench, expect: &[Source]) {
     let expect: BTreeSet<Source> = expect.iter().cloned().collect();
     let (read, sources) = call(bench, "bash", json!({"command": "cat README.md"})).await;
@@ -25,8 +25,8 @@ async fn check(bench: &Bench, expect: &[Source]) {
     let id = started["id"].clone();
     let (look, sources) = call(bench, "bash_output", json!({"id": id})).await;
     assert_eq!((&look["running"], &sources), (&json!(true), &expect), "{look}");
-    // Whether the web is one of the sources depends on the network that the command got at its start. A later change of
-    // the setting has no effect on the sources.
+    // The command got its network at its start. So a later change of the setting does not change whether the web is one
+    // of the sources.
     let network = std::mem::replace(&mut bench.settings.lock().unwrap().network, Network::None);
     assert_eq!(call(bench, "bash_output", json!({"id": id})).await.1, expect);
     call(bench, "bash", json!({"command": "touch go"})).await;

@@ -161,7 +161,7 @@ proptest! {
         match replaced(&text, &old, &new) {
             Ok(changed) => {
                 prop_assert_eq!(counted, 1);
-                // With `\n` for all line ends, the result is the old text with the single place replaced.
+                // Apart from the line ends, the result is the old text with one replaced place.
                 prop_assert_eq!(flat(&changed), flat(&text).replacen(&flat(&old), &new, 1));
             }
             Err(EditFault::NotFound) => prop_assert_eq!(counted, 0),

@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: usize = 100;
 /// The highest limit that a call can set.
 const MAX_LIMIT: usize = 1000;
 
-/// The highest number of lines before and after each match that a call can ask for.
+/// A call can ask for lines before and after each match, but for at most this many on each side.
 const MAX_CONTEXT: usize = 20;
 
 /// Maximum size in bytes of a compiled regular expression. Only an expression with large repetitions exceeds this.
@@ -37,8 +37,8 @@ impl Argued for Arguments {
     const NAMES: &'static [&'static str] = &["pattern", "glob", "path", "context", "limit"];
 }
 
-/// Models sometimes write argument names of similar tools. Each pair holds such a name and the name that this tool
-/// uses.
+/// Models sometimes use the name that an argument has in a similar tool. Each pair holds such a name and the name that
+/// the argument has in this tool.
 const SYNONYMS: &[(&str, &str)] = &[("regex", "pattern"), ("query", "pattern"), ("include", "glob")];
 
 /// What a call asks for: matching lines, or only files.
@@ -78,7 +78,8 @@ impl Wanted {
     pub(super) fn read(written: &Written) -> Result<Self, Refusal> {
         let given: Arguments = arguments::read(&tidied(written))?;
         let Arguments { pattern, glob, path, context, limit } = given;
-        // Models write an empty text for an argument that they do not need.
+        // Models write an empty text for an argument that they do not need, so an empty text counts as a missing
+        // argument.
         let said = |text: Option<String>| text.filter(|text| !is_blank(text));
         let pattern = said(pattern).map(|pattern| {
             let matcher = matcher(&pattern)?;
@@ -101,7 +102,7 @@ impl Wanted {
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, Refusal> {
     let mut builder = RegexMatcherBuilder::new();
-    // With `crlf`, `$` also matches before `\r\n`. The size limits bound the time for one line.
+    // With `crlf`, `$` also matches before `\r\n`. The size limits bound the time that the search takes for one line.
     builder.crlf(true).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
     builder.build(pattern).map_err(|error| {
         refused("pattern", format!("{error}; put a \\ before each special character that is meant as itself"))

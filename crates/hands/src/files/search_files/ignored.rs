@@ -7,7 +7,8 @@ use polity_files::{Workspace, WorkspacePath};
 /// Maximum size in bytes of an ignore file. A larger file is disregarded.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The ignore files of a directory. The rules of a file that is later in this list take precedence.
+/// The ignore files of a directory. If the rules of two files contradict each other, the file that is later in this
+/// list decides.
 const FILES: &[&str] = &[".gitignore", ".ignore"];
 
 /// A further ignore file, inside the git directory. Git never commits this file.
@@ -50,8 +51,8 @@ enum Decision {
     Kept,
 }
 
-/// Returns whether a path is ignored. `rules` are the rules of the directories above the path, beginning with the
-/// root of the workspace. The deepest directory that has a rule for the path decides.
+/// Returns whether a path is ignored. `rules` are the rules of the directories above the path, from the root of the
+/// workspace downwards. If several directories have a rule for the path, the deepest directory decides.
 pub(super) fn is_ignored(rules: &[Rules], names: &[String], is_directory: bool) -> bool {
     let decision = rules.iter().rev().find_map(|rules| rules.decision(names, is_directory));
     decision == Some(Decision::Ignored)

@@ -14,16 +14,17 @@ use std::io;
 use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of characters of a line. A longer line is cut to the part around the match.
+/// Maximum number of characters that the result shows of a line. Of a longer line, it shows only the part around the
+/// match.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Number of characters that are shown before the match in a longer line.
+/// Number of characters before the match that the result shows of such a longer line.
 const CHARS_BEFORE_MATCH: usize = 80;
 
 /// Maximum number of characters of the pattern in the heading of the result.
 const MAX_HEADING_CHARS: usize = 100;
 
-/// The line that the result has between two lines that are not neighbours in the file.
+/// If two lines of the result are not neighbours in the file, the result has this line between them.
 const SEPARATOR: &str = "--";
 
 /// The result of a search while it runs.
@@ -126,8 +127,8 @@ fn fits(glob: &Glob, depth: usize, found: &Found<'_>) -> bool {
     glob.fits(&found.path.to_string()) || glob.fits(&below_start)
 }
 
-/// Formats the result. The heading says how many matches and files there are, so a line of a searched file cannot forge
-/// these counts.
+/// Formats the result. The heading is separate from the lines of the searched files, and says how many matches and
+/// files there are. So no line of a file can forge these counts.
 fn output(wanted: &Wanted, results: Results) -> Output {
     let Results { text, count, files, searched, skipped, end, .. } = results;
     if count == 0 {
@@ -157,8 +158,8 @@ fn output(wanted: &Wanted, results: Results) -> Output {
     Output::text(format!("search for {what}: {first}{found}{more}{left_out}"), text)
 }
 
-/// Searches one file. The matching lines are added only after the whole file is read: if the file turns out to be
-/// binary, no line is added.
+/// Searches one file. The matching lines are added to the result only after the whole file was read. If the file turns
+/// out to be binary, no line is added.
 fn lines(
     found: &Found<'_>,
     matcher: &RegexMatcher,
@@ -210,8 +211,8 @@ fn lines(
     flow
 }
 
-/// Returns the lines of the first `matches` matches, with the context of these matches. Leaves out all further matches
-/// and the context before them. Also returns whether there are further matches.
+/// Returns the first `matches` matching lines and their context. Leaves out all further matching lines and the context
+/// before them. Also returns `Break` if there are further matching lines.
 fn within(lines: &[Line], matches: usize) -> (&[Line], ControlFlow<()>) {
     let is_match = |(_, line): &(usize, &Line)| line.kind == LineKind::Match;
     let Some((at, _)) = lines.iter().enumerate().filter(is_match).nth(matches) else {
@@ -247,8 +248,8 @@ struct Lines<'m> {
     path: String,
     matcher: &'m RegexMatcher,
     lines: Vec<Line>,
-    /// Number of matches that may still be collected. This is one more than the result may still show: the extra
-    /// match tells that there are more matches than the result shows.
+    /// Number of matches that may still be collected. This is one more than the result may still show. If the extra
+    /// match is found, there are more matches than the result shows.
     left: usize,
     is_binary: IsBinary,
 }
@@ -294,8 +295,8 @@ impl Sink for Lines<'_> {
             self.push(found.line_number(), found.bytes(), LineKind::Match);
             self.left = self.left.saturating_sub(1);
         }
-        // Continue to the end of the file even if there are enough matches, because a later byte may show that the
-        // file is binary.
+        // A later byte may show that the file is binary. So go on to the end of the file, even if there are enough
+        // matches.
         Ok(true)
     }
 

@@ -1,6 +1,6 @@
-//! Visits the files of a workspace in the order of their paths. The walk opens each file through the handle of its
-//! directory and follows no link. So if a command replaces a directory by a link during the walk, the walk still
-//! stays inside the workspace.
+//! Visits the files of a workspace in the order of their paths. During this walk, a command may replace a directory
+//! with a link. The walk stays inside the workspace nevertheless, because it opens each file through the handle of its
+//! directory and follows no link.
 
 use crate::files::search_files::ignored::{Rules, is_ignored};
 use cap_fs_ext::DirExt;
@@ -27,8 +27,8 @@ pub(super) struct Found<'a> {
 enum Place<'a> {
     /// The directory in which the walk found the file.
     In(&'a Dir),
-    /// The workspace, because the model named the file itself. The file may be a link that stays inside the
-    /// workspace.
+    /// The workspace, if the model named the file and not a directory. Then the file may be a link that stays inside
+    /// the workspace.
     Named(&'a Workspace),
 }
 
@@ -48,7 +48,8 @@ impl Found<'_> {
 /// The function that the walk calls with each file. If the function returns `Break`, the walk ends.
 pub(super) type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<()> + 'v;
 
-/// Visits a single file, or all files below a directory. An ignore file cannot exclude the path `start` itself.
+/// Visits a single file, or all files below a directory. The path `start` itself is visited even if an ignore file
+/// excludes it.
 pub(super) fn walk(
     workspace: &Workspace,
     start: &WorkspacePath,
@@ -74,7 +75,7 @@ pub(super) fn walk(
 
 struct Walk<'w, 'v> {
     workspace: &'w Workspace,
-    /// The rules of all directories from the workspace down to the current directory.
+    /// The rules of the workspace, of the current directory, and of all directories between them.
     rules: Vec<Rules>,
     names: Vec<String>,
     visit: &'w mut Visit<'v>,

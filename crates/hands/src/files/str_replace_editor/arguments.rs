@@ -36,8 +36,8 @@ impl Argued for Arguments {
         &["command", "path", "file_text", "old_str", "new_str", "insert_line", "view_range"];
 }
 
-/// Models sometimes write argument names of similar tools. Each pair holds such a name and the name that this tool
-/// uses.
+/// Models sometimes use the name that an argument has in a similar tool. Each pair holds such a name and the name that
+/// the argument has in this tool.
 const SYNONYMS: &[(&str, &str)] = &[
     ("file_path", "path"),
     ("content", "file_text"),

@@ -27,7 +27,7 @@ pub struct Preview {
     pub diff: String,
 }
 
-/// Recorded before a change, so that a later run can tell whether the change has happened.
+/// Recorded before a change. After a crash, the next run of the call uses it to tell whether the change has happened.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Evidence {
     /// The hash of the file before the change; `null` if the file did not exist.
@@ -60,12 +60,12 @@ impl Plan {
     }
 }
 
-/// How to check that the agent knows the file that it changes.
+/// Whether to check that the agent knows the current content of the file that it changes.
 #[derive(Clone, Copy)]
 enum Knowledge<'a> {
     /// [`Views`] must show that the agent has viewed or written the current content.
     Needed(&'a Views),
-    /// No check, because an earlier step has checked the same content.
+    /// Nothing is checked, because an earlier step has already checked the same content.
     Checked,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn evidence(desk: &Desk, views: &Views, written: &str, change: &Chang
     Ok(json!(plan.evidence()))
 }
 
-/// Makes the change, unless a run before a crash has already made the change.
+/// Makes the change. If an earlier run of the call has already made the change before a crash, only describes it.
 pub(super) fn carry_out(
     desk: &Desk,
     views: &Views,
@@ -109,7 +109,7 @@ pub(super) fn carry_out(
     let hash = now.as_deref().map(ContentHash::of);
     if hash == evidence.before {
         let plan = plan(desk, Knowledge::Checked, written, change)?;
-        // `plan` has read the file a second time. The file may have changed between the two reads.
+        // The file was read twice: here, and again by `plan`. It may have changed in between.
         return if plan.evidence() == evidence {
             write(desk, views, change, &plan)
         } else {
@@ -158,8 +158,8 @@ fn write(desk: &Desk, views: &Views, change: &Change, plan: &Plan) -> Result<Out
     Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
 }
 
-/// Describes the change to the model. The path and the line numbers are in the JSON, or in the separate line that names
-/// the origin of the text. So the content of the file cannot forge them.
+/// Describes the change to the model. The path and the line numbers are separate from the content of the file: in JSON,
+/// or in the line that names the origin of the text. So the content cannot forge them.
 fn confirmation(
     desk: &Desk,
     path: &WorkspacePath,

@@ -70,7 +70,7 @@ fn file(
     Ok(output)
 }
 
-/// Returns the numbered lines of a text. The path and the range of lines are in the separate line that names the origin
+/// Returns the numbered lines of a text. The path and the range of lines are in a separate line, which names the origin
 /// of the text. So the content of the file cannot forge them.
 fn text_output(desk: &Desk, name: &str, text: &str, range: Option<[i64; 2]>) -> Result<Output, Refusal> {
     let count = lines(text).count();

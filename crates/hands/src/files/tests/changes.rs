@@ -113,7 +113,7 @@ fn nobody_overwrites_what_somebody_else_has_written() {
                 let is_as_known = known != Never && matches!(meanwhile, Nothing | Touch);
                 let place = format!("{known:?} {meanwhile:?} {command}");
                 if meanwhile == Removal {
-                    // The file is gone, so no content can be lost. Only `create` works without a file.
+                    // The file is gone. `create` works, because no content can be lost. The other commands need a file.
                     assert_eq!(result.is_ok(), command == "create", "{place}: {result:?}");
                     assert!(!is_file_changed(result), "{place}");
                 } else if is_as_known {
@@ -145,7 +145,7 @@ fn after_another_view_the_change_goes_through() {
     assert!(is_file_changed(bench.edit("a1", create("f", "c\n"))));
     bench.edit("a1", view("f")).unwrap();
     bench.edit("a1", create("f", "c\n")).unwrap();
-    // An agent that changes a file then knows the new content, and need not view it again.
+    // After an agent has changed a file, it knows the new content. So it need not view the file again.
     bench.edit("a1", insert("f", 1, "d")).unwrap();
     assert_eq!(bench.content("f").unwrap(), b"c\nd\n");
 }
@@ -183,7 +183,7 @@ fn line_ends_and_marks_are_kept() {
     check(b"\xef\xbb\xbfa\n", insert("f", 0, "x"), b"\xef\xbb\xbfx\na\n");
     check(b"\xef\xbb\xbfa\n", create("f", "x"), b"\xef\xbb\xbfx");
     check(b"a\nb\r\n", replace("f", "b\n", "c\nd\n"), b"a\nc\r\nd\r\n");
-    // A file whose content is not text can be replaced as a whole.
+    // If the content of a file is not text, no part of it can be changed, but `create` can replace the whole file.
     check(b"caf\xe9\n", create("f", "x"), b"x");
     check(b"a\0b", create("f", "x"), b"x");
 }
@@ -260,7 +260,8 @@ fn some_files_are_never_changed() {
     check(".vscode/tasks.json", "can start programs");
     check("../f", "leads out");
     check("d", "is a directory, not a file");
-    // To an agent that has viewed the file, the refusal explains that the file is a link or write-protected.
+    // These files are links, or write-protected. The agent views them first, so that the refusal does not complain
+    // about a missing view.
     for path in ["link", "git/config", "fixed"] {
         bench.edit("a1", view(path)).unwrap();
     }

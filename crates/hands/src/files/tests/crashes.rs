@@ -89,7 +89,8 @@ proptest! {
         if died == Died::After {
             bench.run(&editor, "a1", change.clone(), evidence.clone(), Attempt::First).unwrap();
         }
-        // The content that somebody else writes must differ from the contents before and after the change.
+        // `other` is the content that somebody else writes. It must differ from the content before the change and from
+        // the content after it.
         prop_assume!(bench.content("f") != Some(other.clone().into_bytes()));
         prop_assume!(other.contains(['x', 'y']));
         bench.put("f", &other);
@@ -112,8 +113,8 @@ fn a_file_that_was_written_before_the_crash_is_not_written_again() {
     let now = std::fs::metadata(bench.file("f")).unwrap();
     use std::os::unix::fs::MetadataExt;
     assert_eq!((now.ino(), now.modified().unwrap()), (written.ino(), written.modified().unwrap()));
-    // In its first run, a call cannot have made the change already. So if the file has the new content, somebody else
-    // wrote it.
+    // The file already has the new content. In its first run, a call cannot have written it, so somebody else must have
+    // written it.
     let result = bench.run(&bench.editor(Access::Write), "a1", change, evidence, Attempt::First);
     assert_eq!(result, Err(Refusal::FileChanged { path: "f".to_owned() }));
 }
