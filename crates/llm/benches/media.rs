@@ -1,5 +1,5 @@
-//! Measures the memory and the time that a request with media takes, once for writing the body alone, and once for a
-//! whole call over a connection.
+//! Measures the memory and the time that a request with media takes. Measures this for the writing of the body alone,
+//! and for a whole call over a connection.
 //!
 //! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer in
 //! addition to the old buffer, which is the worst case. Times are the best of several runs.
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 const MIB: usize = 1024 * 1024;
 
-/// Bytes of media that the default `limits.maxRequestBytes` allows in one request, counted before the media are
-/// encoded as base64.
+/// Bytes of media in one request. The default `limits.maxRequestBytes` allows this number of bytes, counted before they
+/// are encoded as base64.
 const MEDIA: usize = 18 * MIB;
 
 const RUNS: usize = 7;
@@ -62,7 +62,8 @@ fn body(endpoint: &Endpoint, pictures: usize) {
     let memory = measure(|| write(&first));
     let time = best(|| request(pictures), |request| write(request));
     report(&format!("body, {pictures} pictures, first time"), memory, time);
-    // The next request of the conversation has more text and the same media, because the runtime keeps the media.
+    // The next request of the conversation has more text. Its media are the same values in memory, because the runtime
+    // keeps them.
     let mut next = first.clone();
     next.messages.push(Message::User(vec![Part::Text("and now?".to_owned())]));
     let memory = measure(|| write(&next));

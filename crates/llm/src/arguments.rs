@@ -6,8 +6,8 @@ use polity_bounds::weigh;
 use serde_json::{Map, Value};
 
 /// Parses the text of arguments. Returns an object if the text is blank, is a JSON object, or is a JSON string that
-/// contains a JSON object. Keeps any other text unchanged, as malformed. Also keeps a text whose parsed value would
-/// take too much memory.
+/// contains a JSON object. Any other text is malformed, and so is a text whose parsed value would take too much memory.
+/// A malformed text is returned unchanged.
 pub(crate) fn parse_arguments(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());

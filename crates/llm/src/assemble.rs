@@ -33,8 +33,8 @@ pub(crate) struct Assembler {
     kept: Kept,
 }
 
-/// The memory that all pieces of an answer take together, in bytes. Without this count, an endless stream of small
-/// pieces could use up the memory.
+/// The memory that all pieces of an answer take together, in bytes. Each piece may be small, but without this count, an
+/// endless stream of pieces could use up the memory.
 #[derive(Debug, Default)]
 struct Kept(usize);
 
@@ -46,8 +46,8 @@ impl Kept {
     }
 }
 
-/// Reads an answer that is one JSON body. `prompt_tokens` is the estimated length of the request, for the case that
-/// the server did not report the usage.
+/// Reads an answer that is one JSON body. If the server did not report the usage, the usage is estimated.
+/// `prompt_tokens` is the estimated length of the request.
 pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply, Failure> {
     if let Some(failure) = error_in(&answer) {
         return Err(failure);
@@ -69,7 +69,7 @@ impl Assembler {
         if let Some(failure) = error_in(&piece) {
             return Err(failure);
         }
-        // Ignore pieces that are not objects: some servers send them to keep the connection alive.
+        // Some servers send pieces that are not objects, to keep the connection alive. Ignore such pieces.
         let Value::Object(mut piece) = piece else {
             return Ok(());
         };
@@ -90,7 +90,7 @@ impl Assembler {
         self.kept.0
     }
 
-    /// Ends the answer. Fails if no finish reason has arrived: then the answer has broken off.
+    /// Ends the answer. If no finish reason has arrived, the answer has broken off, and this method fails.
     pub(crate) fn finish(self, prompt_tokens: u64) -> Result<Reply, Failure> {
         let Some(finish_reason) = self.finish_reason else {
             let message = "the answer ended before it was finished".to_owned();
@@ -110,9 +110,9 @@ impl Assembler {
         Ok(reply)
     }
 
-    /// Returns the calls that arrived before the server failed to parse the rest of the model's output. The model
-    /// wants these calls, even if its output after these calls is broken. Returns `None` after any other failure, or
-    /// if a call is incomplete.
+    /// The server may have failed to parse a part of the model's output. The model still wants the calls that arrived
+    /// before this part, so this method returns a reply with these calls. Returns `None` after any other failure, or if
+    /// a call is incomplete.
     pub(crate) fn rescue(mut self, failure: &Failure, prompt_tokens: u64) -> Option<Reply> {
         if failure.kind != FailureKind::CallNotParsed || !self.calls.are_whole() {
             return None;

@@ -36,8 +36,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a copy of the request with a reference in place of each medium. The body of the copy differs from the
-    /// original body in one way only: it has the name and the length of each medium instead of the base64 text.
+    /// Returns a copy of the request with a reference in place of each medium. The body of the copy contains the name
+    /// and the length of each medium, where the original body contains the base64 text. Nothing else differs.
     #[must_use]
     pub fn by_reference(&self) -> Self {
         let message = |message: &Message| match message {
@@ -78,8 +78,8 @@ pub enum Message {
         text: Option<String>,
         /// The tool calls of the answer, in order.
         tool_calls: Vec<ToolCall>,
-        /// Further fields of the answer. Only the service that sent them understands them, so the caller leaves them
-        /// out when it asks another service.
+        /// Further fields of the answer. Only the service that sent these fields understands them. So if the caller
+        /// asks another service, it leaves them out.
         extra: Map<String, Value>,
     },
     /// The result of one tool call.
@@ -88,8 +88,8 @@ pub enum Message {
         call_id: String,
         /// The result, as one JSON text.
         content: String,
-        /// Media that belong to the result. The dialect (the settings for the peculiarities of one server) decides
-        /// where they go. By default, they go into one user message after the whole batch of results.
+        /// Media that belong to the result. By default, they go into one user message after the whole batch of results.
+        /// The dialect, which describes the peculiarities of one server, can say that they go elsewhere.
         media: Vec<Media>,
     },
 }
@@ -147,7 +147,7 @@ impl Part {
 }
 
 impl fmt::Debug for Part {
-    /// Shows the size of a medium instead of its bytes, because logs and failed tests show requests.
+    /// Logs and failed tests show requests. So of a medium, this shows only the size, and not the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
@@ -180,7 +180,8 @@ impl AudioFormat {
 /// A tool call that a model asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that the model gave, or empty if it gave none. The caller that records the answer makes the ids unique.
+    /// The id that the model gave; empty if the model gave none. Two calls may have the same id, so the caller that
+    /// records the answer makes the ids unique.
     pub id: String,
     /// The name of the tool, as the model wrote it.
     pub name: String,
@@ -191,7 +192,7 @@ pub struct ToolCall {
     pub extra: Map<String, Value>,
 }
 
-/// The arguments of a call: an object, or the text that the model wrote instead.
+/// The arguments of a call: an object, or a text if the model wrote no object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
@@ -212,7 +213,7 @@ pub struct Reply {
     pub finish_reason: String,
     /// How many tokens the call used.
     pub usage: Usage,
-    /// The model that answered, as the server reports it; `None` if the server does not report it.
+    /// The name of the model that answered, if the server reports it.
     pub model: Option<String>,
     /// Message fields that the API does not define (`reasoning_content`, …). Later requests to this service contain
     /// them.
@@ -268,7 +269,7 @@ impl UsageSource {
 pub struct CallError {
     /// The kind of failure. The caller uses it to decide what to do next.
     pub kind: FailureKind,
-    /// The message of the server or the network: short, without keys or media.
+    /// The message of the server or of the network. It is short, and contains no keys and no media.
     pub message: String,
     /// The HTTP status, if the failure has one.
     pub status: Option<u16>,
@@ -316,7 +317,7 @@ impl CallError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// No connection: refused, too slow, unknown host, or a TLS error.
+    /// There is no connection: it was refused or took too long, the host is unknown, or TLS failed.
     Unreachable,
     /// The answer took longer than a time limit allows.
     TimedOut,
@@ -330,8 +331,8 @@ pub enum FailureKind {
     ContextOverflow,
     /// HTTP 4xx or 5xx with a text that blames an image, audio or file part.
     MediaRefused,
-    /// The server could not parse the tool call that its model wrote. The same request usually fails again; a request
-    /// that also explains how to call tools usually succeeds.
+    /// The server could not parse the tool call that its model wrote. If the caller sends the same request again, the
+    /// request usually fails again. If the request also explains how to call tools, it usually succeeds.
     CallNotParsed,
     /// The server accepts no tools for this model, so every request that offers tools fails.
     ToolsRefused,
@@ -339,7 +340,8 @@ pub enum FailureKind {
     NoSuchModel,
     /// The server has models, but none is loaded.
     NothingLoaded,
-    /// No chat model answers below the base URL. The message names the base URL at which the server does answer.
+    /// No chat model answers below the configured base URL. The message names another base URL, at which the server
+    /// does answer.
     WrongAddress,
     /// Any other HTTP status 4xx. The same request will fail again.
     Refused,
@@ -347,7 +349,8 @@ pub enum FailureKind {
     BrokenOff,
     /// The answer does not come from a chat model: it is HTML, JSON of another shape, or too large.
     NotAnAnswer,
-    /// The endpoint cannot be used as configured: a bad URL, for example, or an environment variable that is not set.
+    /// The endpoint cannot be used as it is configured. For example, its URL is bad, or an environment variable is not
+    /// set.
     Misconfigured,
 }
 

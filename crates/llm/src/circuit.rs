@@ -5,8 +5,8 @@ use crate::chat::CallError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The circuit opens after this number of failures in a row; the failures of all callers count. By default, a caller
-/// makes more attempts than this number, so even a single caller can open the circuit.
+/// The circuit opens after this number of failures in a row. The failures of all callers count. By default, a single
+/// caller makes more attempts than this number, so it can open the circuit alone.
 const OPENS_AT: u32 = 5;
 
 /// The circuit breaker of one server.
@@ -47,15 +47,15 @@ pub(crate) enum Found {
     Closed,
     /// Nobody may ask the server before `until`.
     Open { until: Instant, failures: u32, last: CallError },
-    /// The pause is over: the next call is the probe.
+    /// The pause is over, so the next call becomes the probe.
     Due { last: CallError },
     /// A probe is in progress.
     Probing { failures: u32, last: CallError },
 }
 
 impl Circuit {
-    /// Closes the circuit, because another server has replaced the old server. The numbering of probes continues, so
-    /// that a probe of the old server never counts as the current probe of the new server.
+    /// Closes the circuit. Call this when another server has replaced the old server. The numbers of the probes are not
+    /// reset. Otherwise a probe of the old server could count as a probe of the new server.
     pub(crate) fn forget(&mut self) {
         self.state = State::default();
     }
@@ -91,8 +91,8 @@ impl Circuit {
         self.state = State::default();
     }
 
-    /// Records a failure that the server has caused. `pause` gets the number of failures in a row, and returns how long
-    /// the server gets no calls.
+    /// Records a failure that the server has caused. The function `pause` takes the number of failures in a row, and
+    /// returns how long the server gets no calls.
     pub(crate) fn failed(
         &mut self,
         probe: Option<Probe>,
@@ -112,7 +112,7 @@ impl Circuit {
             self.state = State::Closed { failures };
             return;
         }
-        // A pause that is too long for the clock must be a mistake: the pause counts as zero.
+        // If a pause is too long for the clock, it must be a mistake, and it counts as zero.
         let until = now.checked_add(pause(failures)).unwrap_or(now);
         self.state = State::Open { failures, until, last: failure.clone() };
     }
@@ -200,8 +200,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// After a failure opens the circuit, the circuit lets in only one probe at a time, until an answer closes
-        /// the circuit. In every case, the circuit lets in a caller again after the longest pause at the latest.
+        /// A failure opens the circuit, and an answer closes it. In between, the circuit lets in only one probe at a
+        /// time. However the calls end, the circuit never keeps everybody out for longer than the longest pause, unless
+        /// a probe is in progress.
         #[test]
         fn while_it_is_open_one_probe_at_a_time_is_all_that_is_let_in(acts in prop::collection::vec(act(), 1..120)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -247,7 +248,8 @@ mod tests {
                         }
                     }
                 }
-                // Only a probe that is still in progress may keep other callers out for longer than the pause.
+                // If the circuit waits for a probe, the probe must still be in progress. Otherwise the circuit would
+                // keep all callers out for ever.
                 if let State::Probing { probe, .. } = &circuit.state {
                     prop_assert!(inside.contains(&Some(*probe)), "no probe is under way");
                 }

@@ -15,8 +15,8 @@ pub(crate) struct Failure {
 
 /// Longest answer, in bytes.
 pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
-/// Maximum memory that the parsed JSON of an answer may take, in bytes. The memory is only estimated; the estimate
-/// may be twice as high as the real memory.
+/// Maximum memory that the parsed JSON of an answer may take, in bytes. The memory is not measured but estimated, and
+/// the estimate may be twice as high as the real memory.
 pub(crate) const MAX_PARSED: usize = 2 * MAX_ANSWER;
 
 /// Phrases with which servers report that a request is longer than the context window.
@@ -51,7 +51,7 @@ const OVERFLOW: &[&str] = &[
 
 /// Phrases with which servers report that they cannot parse the model's tool call.
 const CALL: &[&str] = &[
-    // In the error text, the name of a grammar comes after this phrase, for example "peg-native format".
+    // In the text of the error, this phrase is followed by the name of a grammar, for example "peg-native format".
     "produced output that does not match the expected",
     "error parsing tool call",
     "failed to parse tool call",
@@ -226,8 +226,8 @@ const COMPLAINTS: &[&str] = &[
 ];
 
 impl CallError {
-    /// Whether the server may have failed because of the media in the request. Use this only if the request had media:
-    /// otherwise the same status or words mean something else.
+    /// Returns whether the server may have failed because of the media in the request. Use this only if the request had
+    /// media. Without media, the same status or the same words mean something else.
     pub fn may_refuse_media(&self) -> bool {
         match (self.kind, self.status) {
             (
@@ -240,8 +240,8 @@ impl CallError {
                 _,
             ) => false,
             (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
-            // The refusal came inside an answer with a success status, so its real status is unknown, and media may be
-            // the cause.
+            // The server sent its refusal inside an answer with a success status. So the status of the refusal is
+            // unknown, and media may be the cause.
             (FailureKind::Refused, Some(200)) => true,
             (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
                 complains_of_media(&self.message.to_lowercase())
@@ -251,8 +251,8 @@ impl CallError {
     }
 }
 
-/// Whether a text, given in lower case, contains both a word for media and a complaint. The result is meaningful only
-/// for the answer to a request that contains media.
+/// Returns whether a text in lower case contains a complaint and a word for media. The result means something only if
+/// the text answers a request that contains media.
 fn complains_of_media(text: &str) -> bool {
     let text = text.replace("multi-modal", "multimodal");
     let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
@@ -261,7 +261,7 @@ fn complains_of_media(text: &str) -> bool {
             && COMPLAINTS.iter().any(|complaint| text.contains(complaint))
 }
 
-/// Phrases with which servers reject a key if they do not answer with the status 401.
+/// Some servers reject a key with another status than 401. These are phrases from their answers.
 const KEY: &[&str] = &["api_key_invalid", "invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// Phrases with which servers report that an account has used up its quota or credit. A later attempt would fail too.

@@ -14,14 +14,14 @@ pub fn install_crypto_provider() {
 }
 
 /// Builds a client that uses no proxy from the environment and follows no redirects. `connect` limits the time for
-/// making a connection; `reqwest` accepts this limit only for a whole client, not for a single request.
+/// making a connection. It is a limit of the client, because `reqwest` accepts no such limit for a single request.
 ///
-/// A connection that broke while it was idle does not make a call wait. `reqwest` sends keep-alive probes every 15
-/// seconds, and closes a connection if the server does not acknowledge data for 30 seconds. If `reqwest` cannot begin
-/// to send a request on one connection, it sends the request on another connection.
+/// A connection may break while it is idle, but no call has to wait for it. `reqwest` sends keep-alive probes every 15
+/// seconds. If the server does not acknowledge data for 30 seconds, `reqwest` closes the connection. If `reqwest`
+/// cannot begin to send a request on one connection, it sends the request on another connection.
 pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupError> {
     install_crypto_provider();
-    // Follow no redirects: a redirected call would lose its body, and could carry its key to another server.
+    // Follow no redirects. Otherwise a redirected call would lose its body, and could carry its key to another server.
     let builder = || {
         reqwest::Client::builder()
             .no_proxy()
@@ -32,7 +32,7 @@ pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupErr
     match builder().build() {
         Ok(client) => Ok(client),
         Err(error) => {
-            // A machine without root certificates can still reach its local servers.
+            // A machine without root certificates can still reach local servers without TLS. So this is no error.
             tracing::warn!(%error, "no usable root certificates: only plain http services can be reached");
             Ok(builder().tls_certs_only([]).build()?)
         }

@@ -1,4 +1,4 @@
-//! Keeps the bytes of a medium and, after a request has sent them, also their base64 form.
+//! Keeps the bytes of a medium. After a request has sent the bytes, also keeps their base64 form.
 
 use base64::Engine;
 use base64::engine::Simd;
@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 static ENGINE: LazyLock<Simd> = LazyLock::new(|| Simd::standard(PAD));
 
-/// The bytes of a medium. The first request that sends them encodes them as base64. Clones share the result, so that
-/// the next request does not encode the same bytes again.
+/// The bytes of a medium. The first request that sends the bytes encodes them as base64. All clones share the encoded
+/// form, so later requests need not encode the same bytes again.
 #[derive(Clone)]
 pub struct Data {
     bytes: Bytes,
@@ -33,8 +33,8 @@ impl Data {
         self
     }
 
-    /// Returns a stand-in for the medium: a request that contains it shows the name and the length of the bytes
-    /// instead of their base64 form.
+    /// Returns a stand-in for the medium. If a request contains the stand-in, the request shows the name and the length
+    /// of the bytes, and not their base64 form.
     pub(crate) fn by_reference(&self) -> Self {
         let length = self.bytes.len();
         let shown = match &self.name {
@@ -72,7 +72,7 @@ impl Deref for Data {
 }
 
 impl fmt::Debug for Data {
-    /// Shows the size and never the bytes, because logs and failed tests show requests.
+    /// Logs and failed tests show requests. So this shows the size, and never the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.bytes.len())
     }

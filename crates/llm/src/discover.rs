@@ -74,22 +74,22 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Looks for a model server on this machine: tries the usual ports of model servers, all at the same time. Returns the
-/// most preferred server that has a model. Takes no longer than `budget`.
+/// Looks for a model server on this machine. Tries the usual ports of all kinds of model servers at the same time. Of
+/// the servers that have a model, returns the most preferred one. Takes no longer than `budget`.
 pub async fn discover(budget: Duration) -> Option<Found> {
     discover_among(usual_places(), budget).await
 }
 
-/// Looks for model servers on this machine: tries their usual ports, all at the same time. Returns all servers that
-/// have a model, the most preferred server first. Takes no longer than `budget`.
+/// Looks for model servers on this machine. Tries the usual ports of all kinds of model servers at the same time.
+/// Returns all servers that have a model, the most preferred server first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
     let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
     answers.filter(|found| std::future::ready(!found.models.is_empty())).collect().await
 }
 
-/// Looks for model servers on this machine: tries their usual ports, all at the same time. Returns the kinds of the
-/// servers that answer but have no model. Takes no longer than `budget`.
+/// Looks for model servers on this machine. Tries the usual ports of all kinds of model servers at the same time.
+/// Returns the kinds of the servers that answer but have no model. Takes no longer than `budget`.
 pub async fn discover_empty(budget: Duration) -> Vec<ServerKind> {
     let Some(client) = client(budget) else { return Vec::new() };
     let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
@@ -152,7 +152,8 @@ async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<Str
     models_in(&body)
 }
 
-/// Reads a list of models. Returns `None` for any other body: the program on this port may be no model server.
+/// Reads a list of models. Another program than a model server may listen on the port, so this function returns `None`
+/// for any other body.
 fn models_in(body: &[u8]) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(body).ok()?;
     if list.get("object")?.as_str()? != "list" {

@@ -9,12 +9,13 @@ use strum::{IntoStaticStr, VariantArray};
 /// One model on one server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The base URL. It includes `/v1` if the paths of the server begin with `/v1`. The scheme `rehearsal:` selects
-    /// the built-in model.
+    /// The base URL. If the paths of the server begin with `/v1`, the base URL ends with `/v1`. The scheme `rehearsal:`
+    /// selects the built-in model.
     pub base_url: String,
     /// The model's name on the server.
     pub model: String,
-    /// The key, or `${NAME}` to read it from the environment at each call. `Debug` never shows it.
+    /// The key, or `${NAME}`. With `${NAME}`, each call reads the key from the environment. `Debug` never shows the
+    /// key.
     pub api_key: SecretString,
     /// Additional headers. Their values may use `${NAME}` too.
     pub headers: Vec<(String, SecretString)>,
@@ -24,15 +25,15 @@ pub struct Endpoint {
     pub timeouts: Timeouts,
     /// Maximum number of tokens of an answer; with `None`, the server decides.
     pub max_tokens: Option<u32>,
-    /// Fields that are merged into each request body last, so that they override all other fields.
+    /// Fields that are merged into each request body. They are merged last, so they override all other fields.
     pub extra_body: Map<String, Value>,
     /// How this server differs from other servers.
     pub dialect: Dialect,
 }
 
 impl Endpoint {
-    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one
-    /// endpoint apply to the other endpoint too.
+    /// Returns whether another endpoint has the same base URL, model, key and headers. If it has, the pauses and
+    /// failures of each endpoint also apply to the other one.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
@@ -64,11 +65,11 @@ pub struct Timeouts {
     /// Limit for making a connection.
     pub connect: Duration,
     /// Limit for the first byte of the answer's body, counted from the beginning of the call. With `None`, only the
-    /// limit of the whole call applies. This is the default: on a small machine, a model may need many minutes to read
-    /// the request before it writes.
+    /// limit of the whole call applies. The default is `None`, because on a small machine, a model may need many
+    /// minutes to read the request before it writes.
     pub first_byte: Option<Duration>,
-    /// Limit between two pieces of the answer. Any bytes count as a piece, even bytes that only keep the connection
-    /// alive.
+    /// Limit for the time between two pieces of the answer. Any bytes count as a piece, even bytes that only keep the
+    /// connection alive.
     pub between_bytes: Duration,
 }
 
@@ -78,7 +79,8 @@ impl Default for Timeouts {
     }
 }
 
-/// The switches that describe how one server differs from other servers. The defaults work with the strictest server.
+/// The switches that describe how one server differs from other servers. With the defaults, requests work even on the
+/// strictest server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dialect {
@@ -148,7 +150,8 @@ pub enum MaxTokensField {
     MaxCompletionTokens,
 }
 
-/// Declares a switch that is `true` or `false` in the configuration, and one of two named variants in the code.
+/// Declares a switch. In the configuration, the switch is `true` or `false`. In the code, it is an enum with two named
+/// variants.
 macro_rules! switch {
     ($(#[$doc:meta])* $name:ident { $(#[$on_doc:meta])* true = $on:ident, $(#[$off_doc:meta])* false = $off:ident, default = $default:ident }) => {
         $(#[$doc])*
@@ -180,7 +183,7 @@ macro_rules! switch {
 }
 
 switch!(
-    /// The switch `bridgeAfterTool`, for servers that refuse a user message straight after a tool message.
+    /// The switch `bridgeAfterTool`. Some servers refuse a user message that follows directly after a tool message.
     BridgeAfterTool {
         /// Put a short assistant message between the tool message and the user message.
         true = Bridge,

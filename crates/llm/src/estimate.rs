@@ -4,8 +4,8 @@ use crate::chat::{Arguments, Message, Part, Reply, Request, ToolCall, Usage, Usa
 use crate::tokens::estimate_tokens;
 use crate::tool::Tool;
 
-/// Estimated tokens of one picture, sound or file. This is a fixed number, because the size in bytes tells nothing
-/// about the tokens.
+/// Estimated tokens of one picture, sound or file. The size in bytes tells nothing about the tokens, so every medium
+/// gets the same number.
 const TOKENS_PER_MEDIUM: u64 = 1_000;
 
 /// Estimates the tokens of a request, including its tools.
@@ -19,7 +19,8 @@ pub fn estimate_prompt_tokens(request: &Request) -> u64 {
 pub(crate) fn estimate_usage(prompt_tokens: u64, reply: &Reply) -> Usage {
     let text = reply.text.as_deref().map_or(0, estimate_tokens);
     let calls: u64 = reply.tool_calls.iter().map(call_tokens).sum();
-    // These fields contain the model's thinking, which costs as much as any other output.
+    // These fields contain the model's thinking. A service charges for thinking as for any other output, so it counts,
+    // too.
     let fields: u64 = reply.extra.values().map(|value| estimate_tokens(&value.to_string())).sum();
     Usage { prompt_tokens, completion_tokens: text + calls + fields, source: UsageSource::Estimated }
 }

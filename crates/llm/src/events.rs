@@ -1,7 +1,8 @@
 //! Splits the body of a streamed answer into server-sent events.
 //!
-//! The body may arrive in pieces of any length. The splitter reads each byte once, and keeps only the event that has
-//! not ended yet. The caller limits the length of the body, which also limits the length of an event.
+//! The body may arrive in pieces of any length. The splitter reads each byte once. It keeps only the beginning of the
+//! event that has not ended yet. The length of an event is limited, because the caller limits the length of the whole
+//! body.
 
 /// Splits bytes into events.
 #[derive(Debug, Default)]
@@ -36,13 +37,13 @@ enum Place {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Splitter {
-    /// Returns how many bytes of the unfinished event the splitter keeps.
+    /// Returns how many bytes the splitter keeps of the event that has not ended yet.
     pub(crate) fn buffered(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 
-    /// Takes bytes from the front of `bytes` up to the end of the next event that has data, and returns this event.
-    /// Returns `None` once all bytes are taken.
+    /// Returns the next event that has data, and removes its bytes from the front of `bytes`. If no such event ends in
+    /// `bytes`, takes all bytes and returns `None`.
     pub(crate) fn next(&mut self, bytes: &mut &[u8]) -> Option<Event> {
         while let Some((first, after)) = bytes.split_first() {
             if self.place == Place::AfterReturn {
@@ -59,7 +60,7 @@ impl Splitter {
             let (line, rest) = bytes.split_at(end);
             let (feed, rest) = rest.split_first().unwrap_or((&b'\n', rest));
             *bytes = rest;
-            // Only a line that arrived in several pieces is copied.
+            // A line is copied only if it arrived in several pieces.
             let begun = std::mem::take(&mut self.line);
             let whole = if begun.is_empty() { None } else { Some([&*begun, line].concat()) };
             let mut line = whole.as_deref().unwrap_or(line);
@@ -93,7 +94,7 @@ impl Event {
                 self.data.push(b'\n');
             }
             b"event" => self.name = value.to_owned(),
-            // A comment line of the stream has an empty field name. Comments and all other fields are ignored.
+            // All other fields are ignored, and so are comments. A comment is a line with an empty field name.
             _ => {}
         }
     }

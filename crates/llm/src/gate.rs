@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 /// The gate of one service, shared by all its callers.
 ///
-/// The gate admits as many callers at once as the service accepts, in the order in which the callers arrive. It
+/// The gate admits callers in the order in which they arrive, but not more callers at once than the service accepts. It
 /// admits no caller during a pause that the service asked for. If the service fails again and again, the gate opens a
-/// circuit: for a while the gate admits no caller, then one caller at a time, until the service answers a call.
+/// circuit. Then it admits no caller for a while. After that, it admits one caller at a time, until the service answers
+/// a call.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -22,13 +23,13 @@ pub struct Gate {
 /// What a caller is willing to wait for at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Longest pause, requested by the service, for which the caller waits.
+    /// The service may ask for a pause. If the pause is longer than this, the caller does not wait for its end.
     pub longest_pause: Duration,
     /// Whether the caller waits while the circuit is open.
     pub while_open: WhileOpen,
 }
 
-/// What a caller does while the circuit is open. The circuit opens after too many failures of the service; then the
+/// What a caller does while the circuit is open. The circuit opens after too many failures of the service. Then the
 /// gate admits nobody for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileOpen {
@@ -53,7 +54,7 @@ pub enum Shut {
         /// The last failure.
         last: CallError,
     },
-    /// The caller waited for a probe to show whether the service works, and the probe failed.
+    /// The caller waited until a probe showed whether the service works, and the probe failed.
     StillDown {
         /// The failure of the probe.
         last: CallError,
@@ -73,7 +74,8 @@ pub struct GateStatus {
     pub circuit: GateCircuit,
     /// How the last call failed; `None` if it succeeded.
     pub last_failure: Option<CallError>,
-    /// Time since the first failure after the last answer of the service; `None` if no call has failed since then.
+    /// How long the service has been failing: the time since the first failure after its last answer. `None` if no call
+    /// has failed since that answer.
     pub failing_for: Option<Duration>,
 }
 
@@ -95,7 +97,8 @@ pub struct Pass {
     shared: Arc<Shared>,
     permit: Option<OwnedSemaphorePermit>,
     probe: Option<Probe>,
-    /// The gate's generation when the caller was let in. It tells whether the service has been replaced since then.
+    /// The gate's generation when the caller was let in. If the gate now has another generation, another server has
+    /// replaced the service since then.
     generation: u64,
     /// While this value lives, the gate counts the caller as admitted.
     inside: Option<Counted>,
@@ -123,7 +126,7 @@ pub struct TicketNumber(u64);
 pub struct Outlook {
     /// The caller's place in the queue, from 1.
     pub place: u64,
-    /// Remaining time in which the gate lets nobody in, because of a pause or an open circuit.
+    /// If the gate lets nobody in because of a pause or an open circuit, the time until this ends.
     pub closed_for: Option<Duration>,
 }
 
@@ -139,7 +142,8 @@ struct Shared {
 struct State {
     /// Maximum number of callers that are admitted at the same time.
     limit: usize,
-    /// Number of places to remove when callers leave, because the limit was lowered while these places were in use.
+    /// When the limit is lowered, some places that are too many may still be in use. This is their number. They are
+    /// removed when callers leave.
     owed: usize,
     /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,
@@ -155,7 +159,8 @@ struct State {
     inside: u64,
     /// How the last call failed; `None` if it succeeded.
     last_failure: Option<CallError>,
-    /// The time of the first failure after the last answer of the service; `None` if no call has failed since then.
+    /// The time at which the service began to fail: the first failure after its last answer. `None` if no call has
+    /// failed since that answer.
     failing_since: Option<Instant>,
 }
 
@@ -223,7 +228,7 @@ impl Gate {
     /// Begins a pause, in which the gate admits no caller. A pause that has begun can become longer, but never shorter.
     /// Calls that have begun continue.
     pub fn pause(&self, duration: Duration) {
-        // A pause that is too long for the clock must be a mistake: ignore the pause.
+        // If a pause is too long for the clock, it must be a mistake, so ignore it.
         let Some(until) = Instant::now().checked_add(duration) else {
             return;
         };
@@ -286,8 +291,9 @@ impl Ticket {
         self.number
     }
 
-    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover.
-    /// `patience` limits this wait. The caller stands in the queue until it is let in.
+    /// Waits until the caller has a place (first come, first served), until no pause is left, and until the circuit
+    /// lets the caller in. `patience` says what the caller waits for. The caller stands in the queue until it is let
+    /// in.
     ///
     /// # Errors
     ///
@@ -295,8 +301,8 @@ impl Ticket {
     pub async fn enter(self, patience: Patience) -> Result<Pass, Shut> {
         let mut changes = self.shared.changed.subscribe();
         let failed_before = self.shared.state().failed_probes;
-        // The caller watches for changes while it queues. So if the circuit opens, a caller that can ask another
-        // service leaves the queue at once.
+        // The caller watches the gate for changes while it stands in the queue. So if the circuit opens, and the caller
+        // can ask another service, it leaves the queue at once.
         let mut place = Box::pin(self.shared.places.clone().acquire_owned());
         let mut pass = loop {
             if let NextMove::Leave(shut) = self.shared.state().step(patience, failed_before) {
@@ -339,13 +345,14 @@ impl Ticket {
 }
 
 impl Pass {
-    /// Returns whether the service is paused now. Such a pause began after the caller was let in.
+    /// Returns whether the service is paused now. If it is, the pause began after this caller was let in, because
+    /// nobody is let in during a pause.
     pub fn is_paused(&self) -> bool {
         self.shared.state().closed_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Reports how the call went, and gives the place back. `pause` gets the number of failures in a row, and returns
-    /// how long the service gets no calls.
+    /// Reports how the call went, and gives the place back. The function `pause` takes the number of failures in a row,
+    /// and returns how long the service gets no calls.
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
@@ -355,7 +362,8 @@ impl Pass {
             return;
         }
         match blame {
-            // The call did not reach the server. If it was the probe, dropping the pass allows another probe.
+            // The call did not reach the server, so nothing changes. The pass is dropped here. If the call was the
+            // probe, this allows another probe.
             Some((_, Blame::Nobody)) => return,
             None | Some((_, Blame::Caller)) => {
                 state.last_failure = failure.cloned();
@@ -381,8 +389,8 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Hold the lock: otherwise, if the limit is lowered at this moment, the place of this caller could count as
-        // still used although it is free.
+        // Hold the lock until the place is free. Otherwise the limit could be lowered in between, and the place of this
+        // caller would count as still in use.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());
@@ -421,7 +429,8 @@ impl Drop for Ticket {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere cannot leave the state half-changed, so a poisoned lock is safe to use.
+        // The lock is poisoned if another thread panicked. It can still be used, because a panic cannot leave the state
+        // half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -437,8 +446,8 @@ impl State {
         }
     }
 
-    /// Decides the next move of a caller. `failed_before` is the number of probes that had failed when the caller
-    /// arrived.
+    /// Decides the next move of a caller. `failed_before` is the number of probes that had already failed when the
+    /// caller arrived.
     fn step(&self, patience: Patience, failed_before: u64) -> NextMove {
         let now = Instant::now();
         let paused_until = self.closed_until.filter(|until| *until > now);

@@ -37,7 +37,7 @@ use transport::{Answered, Pieces, Slot, Transport};
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     answers: Budget,
-    /// One client per connect timeout, because the library `reqwest` sets that timeout for a whole client.
+    /// One client for each connect timeout, because the library `reqwest` can set this timeout only for a whole client.
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
@@ -139,8 +139,8 @@ impl ChatModel for HttpModel {
 }
 
 /// An empty body for the library `async-openai`. The transport replaces it with the real body. The library must not
-/// write the real body: its buffer doubles each time it is full, so it would copy megabytes of media again and
-/// again.
+/// write the real body. The library's buffer doubles each time it is full, so megabytes of media would be copied again
+/// and again.
 const IN_TRANSPORT: () = ();
 
 /// The data that is needed to read the answer to one request or to report a failure.
@@ -150,8 +150,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Sends the request. The library writes the head of the request; the transport sends the request and keeps the
-    /// answer.
+    /// Sends the request. The library writes the head of the request. The transport sends the request and keeps the
+    /// answer in its slot.
     async fn send(&self, client: Client<Target>, transport: Transport) -> Result<Answered, CallError> {
         let slot = transport.slot.clone();
         let client = client.with_http_service(transport);
@@ -187,7 +187,8 @@ impl Exchange {
         self.finished(assembler)
     }
 
-    /// Reserves memory for the part of the answer that has arrived: `bytes` in all.
+    /// Reserves memory for the part of the answer that has arrived. `bytes` is the memory of the whole part, and
+    /// includes what was reserved before.
     async fn take(&self, share: &Share, bytes: usize) -> Result<(), CallError> {
         share.grow(bytes, MEMORY_WITHIN).await.map_err(|full| self.in_answer(crowded(full)))
     }

@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longest answer, in bytes. The longest lists of models have about a megabyte.
+/// Longest answer, in bytes. This is enough, because the longest lists of models have about a megabyte.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 
 /// A question to a server about itself.
@@ -119,7 +119,7 @@ fn failed(failure: Failure, status: Option<u16>, secrets: &[SecretString]) -> Ca
     CallError { kind: failure.kind, message: scrub(&failure.message, secrets), status, retry_after: None }
 }
 
-/// Returns the URL for asking a question, or `None` if the base URL is not a URL with a path.
+/// Returns the URL to which a question goes, or `None` if the base URL is not a URL with a path.
 fn url_of(base_url: &str, question: Question<'_>) -> Option<reqwest::Url> {
     let mut url = reqwest::Url::parse(base_url.trim()).ok()?;
     let mut below: Vec<String> = url.path_segments()?.map(str::to_owned).collect();

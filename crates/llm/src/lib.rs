@@ -3,13 +3,14 @@
 //! The crate knows the wire format of Chat Completions and the ways in which servers differ from it. It knows nothing
 //! about agents, artifacts, capabilities or prompts, and it does not decide what to do after a failure.
 //!
-//! The path of a call: `wire` writes a [`Request`] as the body that an [`Endpoint`] expects. `target` resolves keys
-//! and addresses. `http` sends the body. `events` splits a streamed answer, `assemble` joins its pieces, and `scrub`
-//! removes the key from the answer. If the call fails, `classify` interprets the failure. The caller gets a [`Reply`]
-//! or a [`CallError`]. All these modules except `http` contain only plain functions over plain data.
+//! A call takes this path through the modules. `wire` writes a [`Request`] as the body that an [`Endpoint`] expects.
+//! `target` resolves keys and addresses. `http` sends the body. `events` splits a streamed answer, `assemble` joins its
+//! pieces, and `scrub` removes the key from the answer. If the call fails, `classify` interprets the failure. The
+//! caller gets a [`Reply`] or a [`CallError`]. All these modules except `http` contain only plain functions over plain
+//! data.
 //!
-//! A [`Gate`] per service decides when a call may begin. [`spoken`] reads calls that a model wrote as text. An
-//! [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.
+//! Each service has a [`Gate`], which decides when a call may begin. [`spoken`] reads calls that a model wrote as text.
+//! An [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.
 
 mod data;
 
@@ -43,7 +44,8 @@ mod timing;
 mod circuit;
 mod gate;
 
-// Circle: each form of a call has its own file. These files return the types that `spoken` defines.
+// Circle: `spoken` imports its submodules. Each form of a call has its own submodule, and these submodules return the
+// types that `spoken` defines.
 pub mod spoken;
 
 pub use chat::{

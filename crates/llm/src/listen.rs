@@ -2,8 +2,8 @@
 
 /// Hears an answer while it arrives, piece by piece.
 ///
-/// The call does not wait for its listener: a listener must return at once and cannot refuse a piece. A model may send
-/// hundreds of pieces in a second, so a listener must do very little for each.
+/// The listener runs inside the call, so it must return at once. It cannot refuse a piece. A model may send hundreds of
+/// pieces in a second, so the listener must do very little for each piece.
 pub trait Listener: Send + Sync {
     /// Hears the next piece.
     fn hear(&self, piece: Piece<'_>);

@@ -1,4 +1,5 @@
-//! Tests that the variants of an enum have the same names in JSON as in the database, in requests and in advice.
+//! Tests that each variant of an enum has one name, which is the same in JSON, in the database, in requests and in
+//! advice.
 
 use crate::chat::UsageSource;
 use crate::endpoint::{MaxTokensField, SystemRole, ToolCallIds, ToolResultMedia};

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date. If `Retry-After` is a date, the wait begins
-/// at the date in the header `Date`, because the server's clock may differ from the clock of this machine. Without the
-/// header `Date`, the wait begins at `now`.
+/// Reads the header `retry-after-ms`, or else `Retry-After`, which contains seconds or an HTTP date. If it is a date,
+/// the wait is the time from now to this date. The server's clock may differ from the clock of this machine, so "now"
+/// is the date in the header `Date`. Without the header `Date`, it is `now`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {

@@ -6,18 +6,19 @@ use serde_json::{Map, Value};
 
 /// The longest text that an error carries, in bytes.
 const MAX_TEXT: usize = 2_048;
-/// The longest run of base64 characters that is not shortened, in bytes. Words, codes and ids are shorter than this
-/// limit; media are longer.
+/// The longest run of base64 characters that stays as it is, in bytes. Words, codes and ids are shorter than this, so
+/// they stay. Media are longer, so they are shortened.
 const MAX_RUN: usize = 48;
 /// If a run is longer than `MAX_RUN`, only this number of bytes at its beginning is kept.
 const RUN_HEAD: usize = 16;
-/// Shortest key that is removed, in bytes. Shorter keys are placeholders such as `x`: removing them would garble texts.
+/// Shortest key that is removed, in bytes. A shorter key is a placeholder such as `x`. To remove such a key would
+/// garble the texts.
 const MIN_SECRET: usize = 6;
 
 /// Shortest credential that is removed from answers, in bytes.
 const MIN_CREDENTIAL: usize = 8;
-/// Values that people write as the key of a server that needs no key. They are ordinary words, and an answer may
-/// contain them.
+/// If a server needs no key, people write one of these values as its key. An answer may contain these values, because
+/// they are ordinary words.
 const PLACEHOLDERS: &[&str] = &[
     "lm-studio",
     "lmstudio",
@@ -50,8 +51,8 @@ pub(crate) fn replace(text: &mut String, secret: &str) {
     }
 }
 
-/// Returns whether a credential is removed from answers. Short credentials and placeholders are not removed: the same
-/// text may be an ordinary word of an answer.
+/// Returns whether a credential is removed from answers. A short credential or a placeholder may also be an ordinary
+/// word of an answer, so it is not removed.
 pub(crate) fn is_credential(secret: &str) -> bool {
     secret.len() >= MIN_CREDENTIAL && !PLACEHOLDERS.contains(&secret.to_lowercase().as_str())
 }

@@ -1,11 +1,12 @@
 //! Reads tool calls that a model wrote as text. It does no I/O: it gets a text and returns calls.
 //!
 //! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] turns such an answer into
-//! calls, but only if the answer contains nothing except calls. In case of doubt, [`read`] returns [`Spoken::Text`]:
-//! a missed call costs one turn, but a call that the model did not mean changes something in the society.
+//! calls, but only if the answer contains nothing except calls. In case of doubt, [`read`] returns [`Spoken::Text`]. If
+//! it misses a call, this costs only one turn. But if it returns a call that the model did not mean, this call changes
+//! something in the society.
 //!
-//! A *form* is a way of writing calls, such as JSON, XML tags or Python. A text is in a *tag form* if it has a mark
-//! such as `<tool_call>`, which models write only around calls.
+//! A *form* is a way of writing calls, such as JSON, XML tags or Python. Some forms have a mark such as `<tool_call>`,
+//! which models write only around calls. Such a form is a *tag form*.
 
 mod begun;
 mod cursor;
@@ -35,8 +36,8 @@ use tools::Tools;
 pub struct Offered<'a> {
     /// The name of the tool, as in the request.
     pub name: &'a str,
-    /// The names of the tool's parameters. If a call names no tool, these names show which tool the arguments of the
-    /// call fit.
+    /// The names of the tool's parameters. A call may name no tool. Then its arguments are compared with these names,
+    /// to find out which tool they fit.
     pub parameters: &'a [&'a str],
 }
 
@@ -45,7 +46,7 @@ pub struct Offered<'a> {
 pub enum Spoken {
     /// The text consists of these calls, in this order.
     Calls(Vec<SpokenCall>),
-    /// The text is clearly meant as a call but cannot be read. The caller must not run any part of it.
+    /// The model clearly meant the text as a call, but the text cannot be read. The caller must not run any part of it.
     Broken {
         /// The tool, if the text names it or the arguments identify it.
         tool: Option<String>,
@@ -75,7 +76,8 @@ pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     let (_, said) = without_thoughts(text);
     let tools = Tools::new(offered);
     let (spoken, has_calls) = Reader::new(tools::without_role(&said), tools).run();
-    // If the text begins with calls and prose follows these calls, the prose does not introduce further calls.
+    // Prose at the beginning of a text may introduce calls. But if the text begins with calls, the prose after them
+    // introduces no further calls.
     if has_calls || !matches!(spoken, Spoken::Text) {
         return spoken;
     }

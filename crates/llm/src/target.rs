@@ -11,17 +11,17 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// An endpoint whose settings are resolved, ready for a call.
 ///
-/// This type implements [`Config`] because the implementation in `async-openai` is not safe here: it reads an
-/// organisation and a project from the environment, and sends both to every server.
+/// `async-openai` has its own implementation of [`Config`]. It reads an organisation and a project from the
+/// environment, and sends both to every server. This is not safe here, so this type implements [`Config`].
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
     headers: HeaderMap,
     key: SecretString,
-    /// Secrets that must not appear in the text of an error: the key, and the words of all header values.
+    /// The secrets that must not appear in errors: the key, and the values of all headers, split into words.
     pub(crate) secrets: Vec<SecretString>,
-    /// The secrets that must not appear in successful answers either: the key, and the values of headers that carry a
-    /// credential.
+    /// The secrets that must not appear in successful answers, either. These are the key and the values of the headers
+    /// that carry a credential, split into words. Secrets that may be ordinary words are left out ([`is_credential`]).
     pub(crate) credentials: Vec<SecretString>,
 }
 
@@ -107,7 +107,7 @@ fn completions_url(base_url: &str) -> Result<String, CallError> {
     Ok(url.into())
 }
 
-/// Splits a secret into words, because a server may repeat only one word: `token` instead of `Bearer token`.
+/// Splits a secret such as `Bearer token` into words, because a server may repeat only one of the words.
 fn words(value: &SecretString) -> Vec<SecretString> {
     value.expose_secret().split_whitespace().map(SecretString::from).collect()
 }

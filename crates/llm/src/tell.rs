@@ -67,8 +67,8 @@ impl<'a> Teller<'a> {
 }
 
 impl HeldBack {
-    /// Passes a piece of text on to the listener. Replaces credentials in the piece, and holds back its end if a
-    /// credential may begin in this end.
+    /// Passes a piece of text on to the listener, and replaces credentials in it. If the end of the piece may be the
+    /// beginning of a credential, holds this end back.
     fn pass(&mut self, piece: &str, credentials: &[SecretString], tell: impl Fn(&str)) {
         if credentials.is_empty() {
             if !piece.is_empty() {
@@ -89,7 +89,8 @@ impl HeldBack {
     }
 }
 
-/// Returns the length of the longest text with which `text` ends and `credential` begins.
+/// Compares the end of `text` with the beginning of `credential`. Returns the length of the longest end that is such a
+/// beginning.
 fn begun(text: &str, credential: &str) -> usize {
     let ends = credential.char_indices().map(|(length, _)| length).rev();
     ends.filter(|length| *length > 0)

@@ -18,7 +18,7 @@ pub(crate) enum Late {
 }
 
 impl Late {
-    /// Returns the failure. Its message names the setting to change if the server is only slow.
+    /// Returns the failure. Perhaps the server is only slow, so the message names the setting that allows more time.
     pub(crate) fn failure(self) -> Failure {
         let message = match self {
             Self::FirstByte(after) => format!(
@@ -38,8 +38,8 @@ impl Late {
 /// The time limits of one call that is in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// The deadline for the first byte, and the time limit from which it is computed. `None` if there is only the limit
-    /// for the whole call.
+    /// The deadline for the first byte, and the time limit from which this deadline is computed. `None` if the first
+    /// byte has no limit of its own.
     first_byte: Option<(Instant, Duration)>,
     between_bytes: Duration,
     began: Began,
@@ -61,7 +61,7 @@ impl Stages {
         Self { first_byte, between_bytes, began: Began::No }
     }
 
-    /// Waits for `next`, but no longer than the current stage allows.
+    /// Waits for `next`, but not longer than the time limit of the current stage of the call.
     pub(crate) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, Late> {
         match (self.began, self.first_byte) {
             (Began::No, None) => Ok(next.await),

@@ -1,10 +1,10 @@
 //! Estimates how many tokens a text takes.
 
-/// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as
-/// one token. A Chinese character rarely takes more than one token. An estimate should be too high rather than too
-/// low, so that requests fit into the context window.
+/// Estimates the tokens of a text. Four ASCII characters count as one token, and each other character counts as one
+/// token, because a Chinese character rarely takes more than one. It is better if the estimate is too high than too
+/// low: then requests fit into the context window.
 pub fn estimate_tokens(text: &str) -> u64 {
-    // Most texts are ASCII, and `is_ascii` looks at many bytes at a time.
+    // Most texts are ASCII. `is_ascii` finds this out quickly, because it looks at many bytes at a time.
     if text.is_ascii() {
         return (text.len() as u64).div_ceil(4);
     }

@@ -7,8 +7,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A tool as the model sees it. The definition never changes, so it is written as JSON only once, and a clone shares
-/// it.
+/// A tool as the model sees it. The definition never changes. So it is written as JSON only once, and all clones of the
+/// tool share it.
 #[derive(Clone, Debug)]
 pub struct Tool(Arc<ToolDefinition>);
 

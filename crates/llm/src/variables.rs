@@ -10,7 +10,8 @@ pub struct UnsetVariable {
     pub name: String,
 }
 
-/// Replaces each `${NAME}` with what `variable` returns for the name. A `${` that begins no `${NAME}` stays as it is.
+/// Replaces each `${NAME}` with what `variable` returns for the name. If a `${` is not the beginning of a `${NAME}`, it
+/// stays as it is.
 pub fn expand_variables(
     text: &str,
     variable: impl Fn(&str) -> Option<String>,

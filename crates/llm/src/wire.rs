@@ -1,7 +1,7 @@
 //! Writes a request as the body of a Chat Completions call.
 //!
-//! The serializer writes the fields directly, without building a tree of JSON values first. Media are encoded only
-//! once: `Data` keeps their base64 form for the next request.
+//! The serializer writes the fields directly, and builds no tree of JSON values first. Media are encoded only once,
+//! because `Data` keeps their base64 form for the next request.
 
 mod messages;
 mod parts;
@@ -18,8 +18,9 @@ use serde_json::Value;
 
 /// A request to one endpoint, in the form in which the server gets it.
 ///
-/// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from the
-/// fields of the endpoint's `extra_body`, and the fields of earlier answers that only the service understands.
+/// The serialized body is valid even for the strictest server, because it has only fields that the API defines. There
+/// are two exceptions: the fields of the endpoint's `extra_body`, and fields of earlier answers that only the service
+/// understands.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     request: &'a Request,
@@ -32,7 +33,8 @@ impl<'a> Body<'a> {
         Self { request, endpoint }
     }
 
-    /// Returns the body as JSON. The buffer is large enough from the start, because growing it would copy the media.
+    /// Returns the body as JSON. If the buffer had to grow, the media would be copied. So the buffer is large enough
+    /// from the start.
     ///
     /// # Errors
     ///
@@ -47,8 +49,8 @@ impl<'a> Body<'a> {
 /// Bytes reserved for everything except the messages, such as the tools. This is a generous guess.
 const SLACK: usize = 64 * 1024;
 
-/// Estimates how many bytes a message takes in the body. The estimate is usually too high: it assumes that JSON doubles
-/// the length of every text.
+/// Estimates how many bytes a message takes in the body. The estimate assumes that JSON doubles the length of every
+/// text, so it is usually too high.
 fn length_of(message: &Message) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text(text) => 2 * text.len(),
@@ -66,8 +68,8 @@ fn length_of(message: &Message) -> usize {
     }
 }
 
-/// Returns whether the answer will be streamed. As with every field of the body, the setting `extra_body` overrides the
-/// dialect.
+/// Returns whether the answer will be streamed. The dialect decides this, unless `extra_body` contains the field
+/// `stream`: `extra_body` overrides every field of the body.
 pub(crate) fn stream_of(endpoint: &Endpoint) -> Stream {
     match endpoint.extra_body.get("stream") {
         Some(Value::Bool(stream)) => Stream::from(*stream),

@@ -289,7 +289,7 @@ async fn a_connection_that_closes_without_a_word_is_a_broken_answer() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // The test binds the port but does not listen on it, so that no other process can take the port during the call.
+    // The test binds the port, so that no other process can take it during the call. But nobody listens on the port.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}/v1", socket.local_addr().unwrap());
@@ -354,7 +354,7 @@ async fn an_answer_that_stands_still_is_named() {
 
 #[tokio::test]
 async fn the_body_of_a_failure_that_stands_still_hides_no_failure() {
-    // Two seconds are enough for the part of the body that arrives together with the head.
+    // The first part of the body arrives together with the head, and two seconds are enough for this.
     let timeouts = Timeouts { between_bytes: Duration::from_secs(2), ..Timeouts::default() };
     let server = Server::start(|| {
         let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"overloaded"))]);
@@ -389,8 +389,8 @@ async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     let mut made = Vec::new();
-    // While the queue has room, the system connects at once. The timeout only gives the runtime time to notice the
-    // connection.
+    // While the queue has room, the system connects at once, and the runtime notices this long before the timeout. When
+    // the queue is full, the timeout ends the loop.
     while let Ok(connected) =
         tokio::time::timeout(Duration::from_secs(2), tokio::net::TcpStream::connect(address)).await
     {
@@ -410,9 +410,9 @@ async fn a_connection_that_is_not_made_is_an_unreachable_server() {
     assert!(error.message.contains("within 50ms") && error.message.contains("timeouts.connectMs"), "{error}");
 }
 
-/// Starts a server that answers one request per connection. Its answer does not announce that the connection ends.
-/// After the answer, the server gives the connection to `then`. Returns the server's base URL and a counter of
-/// connections.
+/// Starts a server that answers only one request on each connection, although its answer does not say that the
+/// connection ends. After the answer, the server gives the connection to `then`. Returns the server's base URL and a
+/// counter of connections.
 async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -446,8 +446,8 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
         let model = HttpModel::new().unwrap();
         let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
         for _ in 0..20 {
-            // The close of the connection may arrive before, during or after the request. At worst, the answer breaks
-            // off at once.
+            // The client may learn before, during or after its request that the connection is closed. At worst, the
+            // answer breaks off at once.
             match model.call(&endpoint, &request(), &Nobody).await {
                 Ok(reply) => check_rich(&reply),
                 Err(error) => assert_eq!(error.kind, FailureKind::BrokenOff, "{error}"),
@@ -484,7 +484,7 @@ async fn waiting_for_a_place_is_no_part_of_the_call() {
         call(&endpoint).await
     };
     let leaves = async {
-        // The whole timeout of the call passes, on a paused clock, before the call begins.
+        // On a paused clock, the whole timeout of the call passes before the call begins.
         tokio::time::pause();
         tokio::time::sleep(endpoint.timeout).await;
         tokio::time::resume();

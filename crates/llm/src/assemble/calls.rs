@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 /// The fields of a call that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 
-/// Maximum number of calls in one answer. Each delta is compared with the calls before it, so this number bounds the
-/// work.
+/// Maximum number of calls in one answer. Each delta is compared with all calls before it. So without a maximum, the
+/// work would have no bound.
 const MOST_CALLS: usize = 512;
 /// Memory that a call takes in addition to its texts and fields, in bytes.
 const CALL: usize = 2 * size_of::<Piece>();
@@ -25,7 +25,7 @@ pub(super) struct Calls {
     told: usize,
 }
 
-/// The part of a call that has arrived so far, or a delta that continues a call.
+/// Either the part of a call that has arrived so far, or a new delta that begins or continues a call.
 #[derive(Debug)]
 struct Piece {
     index: Option<u64>,
@@ -92,8 +92,8 @@ impl Calls {
 
     /// Finds the call that a piece continues. Returns `None` if the piece begins a new call.
     fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
-        // Search from the newest call: some servers give all calls the same index, and a piece then belongs to the
-        // newest call.
+        // Some servers give all calls the same index. Then a piece belongs to the newest call, so the search begins
+        // with the newest call.
         let mut candidates = self.all.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
             (Some(index), _) => {
@@ -105,8 +105,9 @@ impl Calls {
     }
 }
 
-/// Whether a piece begins a new call instead of continuing `call`. This is so if both have a name and one of two
-/// conditions holds: both have ids, which differ; or the piece has neither an id nor an index.
+/// Returns whether a piece begins a new call and does not continue `call`. If the piece or `call` has no name, the
+/// piece continues `call`. If both have a name, the piece begins a new call in two cases: both have ids, and the ids
+/// differ; or the piece has neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;
@@ -118,8 +119,8 @@ fn begins_another(call: &Piece, piece: &Piece) -> bool {
 }
 
 impl Piece {
-    /// Appends a piece to this call. The arguments arrive in many pieces. An id or a name always arrives whole, so
-    /// only the first id and the first name are kept. Returns the additional memory that the call takes, in bytes.
+    /// Appends a piece to this call. The arguments arrive in many pieces, which are joined. An id or a name always
+    /// arrives whole, so a further id or name is ignored. Returns the additional memory that the call takes, in bytes.
     fn join(&mut self, piece: Piece) -> usize {
         let texts = piece.texts();
         if self.id.is_empty() {

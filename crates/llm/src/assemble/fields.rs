@@ -5,8 +5,8 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 /// Joins a piece of a field to the earlier pieces of the same field. A string or an array is appended to the earlier
-/// value, an object is merged into the earlier object, and any other value replaces the earlier value. `null` changes
-/// nothing. Returns the additional memory that the fields take, in bytes.
+/// value. An object is merged into the earlier object. `null` changes nothing. Any other value replaces the earlier
+/// value. Returns the additional memory that the fields take, in bytes.
 pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) -> usize {
     if piece.is_null() {
         return 0;

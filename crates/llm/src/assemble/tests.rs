@@ -317,7 +317,8 @@ impl ModelAnswer {
         }
     }
 
-    /// Splits the answer into chunks: `cuts` are the lengths of the pieces, `style` tells what the server leaves out.
+    /// Splits the answer into chunks. `cuts` are the lengths of the pieces. `style` tells what the server leaves out of
+    /// them.
     fn stream(&self, cuts: &[usize], style: Style) -> Vec<Value> {
         let mut cuts = cuts.iter().copied().cycle();
         let mut chunks =
@@ -358,8 +359,8 @@ impl ModelAnswer {
             deltas.push(call);
         }
         let in_order = match style {
-            // The stream contains a piece of each call in turn. The id or index in every piece tells to which call
-            // the piece belongs.
+            // The calls arrive at the same time: first a piece of each call, then the next piece of each call. The id
+            // or the index of a piece tells to which call it belongs.
             Style::Full | Style::IdOnce | Style::NoIndex => interleave(deltas),
             Style::NoIndexIdOnce => deltas.concat(),
         };

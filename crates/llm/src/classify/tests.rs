@@ -189,7 +189,7 @@ fn rates_and_quotas() {
         Refused,
         "You exceeded your current quota, please check your plan",
     );
-    // Without the code `insufficient_quota`, the same words mean a limit per minute.
+    // This answer has the same words, but not the code `insufficient_quota`. Then the words mean a limit per minute.
     check(
         429,
         r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}"#,

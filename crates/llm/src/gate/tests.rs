@@ -68,7 +68,7 @@ async fn a_gate_tells_how_it_stands() {
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
     let probe = enter(&gate).await;
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
-    // A caller that has a place but must wait for the end of a pause is not admitted yet.
+    // This caller has a place, but it must wait for the end of a pause. So it is not admitted yet.
     probe.settle(None, pause);
     gate.pause(Duration::from_secs(60));
     let mut paused = Box::pin(enter(&gate));
@@ -280,8 +280,8 @@ enum Seen {
     Entered(usize),
 }
 
-/// Lets the agents make their calls. Returns, in order and with the time, which agent came to the gate and which agent
-/// was admitted.
+/// Lets the agents make their calls. Returns what happened, in order and with the times: which agent came to the gate,
+/// and which agent was admitted.
 async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
     let gate = gate(limit);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -315,8 +315,8 @@ fn paused() -> tokio::runtime::Runtime {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// The gate either lets a caller in or tells the caller that the server is down, whatever the server does and
-    /// whichever other callers leave.
+    /// In the end, the gate lets every caller in, or tells the caller that the server is down. This holds whatever the
+    /// server does, and whichever other callers leave.
     #[test]
     fn nobody_waits_for_ever(
         limit in 0..4_usize,
@@ -328,7 +328,7 @@ proptest! {
         paused().block_on(play(limit, agents));
     }
 
-    /// While one agent waits, each other agent is let in at most once, even if it still has many calls to make.
+    /// While an agent waits, no other agent is let in more than once, even if the other agent has many calls to make.
     #[test]
     fn many_calls_of_one_starve_nobody(
         limit in 1..4_usize,

@@ -1,4 +1,4 @@
-//! Finds out why a call failed, if the failure alone does not show what to change. For this, it asks the server for the
+//! Finds out why a call failed. If the failure alone does not show what to change, the functions ask the server for the
 //! list of its models.
 
 use crate::chat::{CallError, FailureKind};
@@ -7,7 +7,7 @@ use crate::inquire::{Inquirer, Question};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Time limit for all questions about a failed call together. A failed call takes at most this much longer.
+/// Time limit for all questions about a failed call together. So the questions delay the failure by at most this time.
 const BUDGET: Duration = Duration::from_secs(2);
 /// Maximum number of models that a message names.
 const NAMED: usize = 5;
@@ -31,7 +31,8 @@ async fn cause(
 ) -> Option<(FailureKind, String)> {
     if may_be_wrong_path(failure) {
         let others = other_bases(&endpoint.base_url);
-        // A server that lists its models below this base URL also answers chats there, so the base URL is right.
+        // If the server lists its models below the configured base URL, it also answers chats there. So this base URL
+        // is right.
         if others.is_empty() || models(inquirer, endpoint, &endpoint.base_url).await.is_some() {
             return None;
         }
@@ -54,7 +55,8 @@ async fn cause(
     Some((failure.kind, format!("{said}; {}", named(&models))))
 }
 
-/// Returns whether the failure may mean that the server is a model server but the path of the base URL is wrong.
+/// Returns whether the path of the base URL may be the cause of the failure: the server may be a model server, but the
+/// path may be wrong.
 fn may_be_wrong_path(failure: &CallError) -> bool {
     match (failure.kind, failure.status) {
         (FailureKind::Refused, Some(404 | 405)) => true,
@@ -66,8 +68,8 @@ fn may_be_wrong_path(failure: &CallError) -> bool {
     }
 }
 
-/// Guesses which base URLs the person may have meant. Some people leave out `/v1`, others add the path of the chat call
-/// after it.
+/// Guesses which base URLs the person may have meant. Some people leave out `/v1`. Others write `/v1` and then the path
+/// of the chat call.
 fn other_bases(base_url: &str) -> Vec<String> {
     let Ok(mut url) = reqwest::Url::parse(base_url.trim()) else { return Vec::new() };
     let written = url.path().trim_end_matches('/').to_owned();

@@ -1,8 +1,9 @@
 //! Sends one request to the server and receives the response, for the library `async-openai`.
 //!
-//! The library loses the status and the headers of failures, accepts any text as a stream, and reads a stream as fast
-//! as the server sends it, into a queue without a bound. So the transport handles failures itself, keeps the body of
-//! the answer for `Exchange` (in the module `http`), and gives the library an empty answer.
+//! The library has three faults. It loses the status and the headers of failures. It accepts any text as a stream. It
+//! reads a stream into a queue without a bound, as fast as the server sends the stream. So the transport handles
+//! failures itself, and keeps the body of the answer for `Exchange` (in the module `http`). It gives the library an
+//! empty answer.
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, MAX_ANSWER, MAX_PARSED, classify, is_html, too_large};
@@ -23,8 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of bytes that are read from the body of a failed response. A complete JSON error fits into this
-/// limit.
+/// Maximum number of bytes that are read from the body of a failed response. This is enough for a complete JSON error.
 const MAX_FAILURE: usize = 64 * 1024;
 
 /// Sends requests without retrying anything.
@@ -37,7 +37,8 @@ pub(super) struct Transport {
     pub(super) body: Bytes,
     /// The place into which the transport puts the answer. The type `Exchange` takes the answer from there.
     pub(super) slot: Slot,
-    /// The client's time limit for making a connection. If the connection takes longer, the error names this limit.
+    /// The client's time limit for making a connection. If making the connection takes longer, the message of the error
+    /// names this limit.
     pub(super) connect: Duration,
     pub(super) stages: Stages,
 }
@@ -58,7 +59,7 @@ impl Slot {
 
 /// A successful answer.
 pub(super) enum Answered {
-    /// A stream of events. Its bytes are read only as fast as its events are taken.
+    /// A stream of events. Its bytes are not read faster than `Exchange` takes its events.
     Events(Pieces),
     /// A whole body. It may report a failure, so the answer also contains the time that the server asks the caller to
     /// wait.
@@ -114,8 +115,8 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Receives an answer: as events if the request asked for a stream and the server sends a stream, otherwise as a
-    /// whole body. Fails if the status is not a success.
+    /// Receives an answer. If the request asked for a stream and the server sends one, the answer is a stream of
+    /// events. Otherwise it is a whole body. Fails if the status is not a success.
     async fn receive(&self, response: Response) -> Result<Answered, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
@@ -130,7 +131,7 @@ impl Transport {
             Read::All(body) => body,
             Read::Cut(_, cut) => return Err(self.failed(cut.failure(), status, &headers)),
         };
-        // The content type may be wrong: a body that is no JSON object may still be a stream.
+        // The content type may be wrong. So if the body is no JSON object, check whether it is a stream after all.
         if self.stream == Stream::Streamed && !body.trim_ascii_start().starts_with(b"{") {
             let text = String::from_utf8_lossy(&body);
             let text = text.trim_start_matches('\u{feff}');
@@ -160,7 +161,7 @@ impl Transport {
         self.failed(failure, status.as_u16(), &headers)
     }
 
-    /// Reads a body up to a limit, which applies to its length and to the memory that it takes as JSON.
+    /// Reads a body up to `limit` bytes. Also stops if the body would take more memory than [`MAX_PARSED`] as JSON.
     async fn read(&self, response: Response, limit: usize) -> Read {
         let mut pieces = Pieces::coming(response, self.stages);
         let (mut body, mut weigher) = (BytesMut::new(), Weigher::default());
@@ -182,7 +183,8 @@ impl Transport {
         }
     }
 
-    /// Describes a request that got no response. Names the setting to change if the connection timed out.
+    /// Describes a request that got no response. If the time limit for making the connection ran out, the message names
+    /// the setting to change.
     fn unsent(&self, error: &reqwest::Error) -> CallError {
         let mut failure = network_error(error, &self.secrets);
         if error.is_connect() && error.is_timeout() {

@@ -6,12 +6,12 @@ use super::shape::{ARGUMENTS, BESIDE, NAMES, WRAPPERS};
 use super::tools::{Context, has_parameter};
 use serde_json::Value;
 
-/// Maximum number of fields and brackets that are skipped before the arguments. Without this limit, a long text would
-/// be searched to its end.
+/// The search for the arguments skips at most this many fields and brackets. Otherwise it would go through a long text
+/// to the end.
 const STEPS: usize = 16;
 
 /// Returns the tool that the model meant to call in an unreadable text. The text must contain the tool's name and the
-/// beginning of the arguments; after a mark such as `<tool_call>`, the name is enough.
+/// beginning of the arguments. But if a mark such as `<tool_call>` comes before the text, the name is enough.
 pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     let mut cursor = Cursor::new(text);
     let mut name = None;
@@ -57,7 +57,8 @@ fn field(cursor: &mut Cursor<'_>) -> Option<String> {
     Some(key)
 }
 
-/// Whether a field has the name of an offered tool and its value begins with one of that tool's parameters.
+/// Returns whether a field has the name of an offered tool, and the value of the field begins with a parameter of this
+/// tool.
 fn begins_arguments(key: &str, mut cursor: Cursor<'_>, context: Context<'_>) -> bool {
     let Some(tool) = context.tools.find(key) else { return false };
     cursor.eat("{") && {

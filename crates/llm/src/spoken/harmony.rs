@@ -6,7 +6,8 @@ use super::named;
 use super::stop::Stop;
 use super::tools::Context;
 
-/// Possible beginnings of a message. Some servers lose the special tokens.
+/// Possible beginnings of a message. Some servers lose the special tokens such as `<|channel|>`, so some of the
+/// beginnings have none.
 const BEGINNINGS: [&str; 6] = [
     "<|channel|>",
     "<|start|>assistant",
@@ -51,8 +52,8 @@ pub(super) fn message(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<M
     }
 }
 
-/// Reads the header of a message. Models put the recipient (the tool to call) before or after the channel (the kind of
-/// message).
+/// Reads the header of a message. The header contains the recipient (the tool to call) and the channel (the kind of
+/// message), in either order.
 fn header<'a>(cursor: &mut Cursor<'a>) -> Header<'a> {
     let mut header = Header::default();
     loop {

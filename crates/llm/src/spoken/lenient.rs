@@ -5,8 +5,8 @@
 use super::cursor::Cursor;
 use serde_json::{Map, Number, Value};
 
-/// Maximum depth of nested values. It is limited because the reader calls itself for each level. The arguments of
-/// tools have fewer levels.
+/// Maximum depth of nested values. The reader calls itself for each level, so the depth must be limited. The arguments
+/// of tools have fewer levels than this.
 const DEEPEST: usize = 64;
 
 /// Maximum number of characters that the description of a problem quotes from the text.
@@ -65,8 +65,9 @@ pub(super) fn whole(text: &str) -> Option<Value> {
     cursor.is_at_end().then_some(value)
 }
 
-/// Moves past a comma (returns `true`) or past the closing bracket (returns `false`). The bracket may be missing at the
-/// end of the text, or before a closing tag or a code fence, because then only one bracket can be meant.
+/// Moves past a comma and returns `true`, or moves past the closing bracket and returns `false`. At the end of the
+/// text, and before a closing tag or a code fence, nothing else than this bracket can follow. So the bracket may be
+/// missing there.
 pub(super) fn goes_on(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Fault> {
     skip_blanks(cursor);
     if cursor.eat(",") {
@@ -157,7 +158,7 @@ fn array(cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Value>, Fault> {
 fn number(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     let start = *cursor;
     let digits = cursor.take_while(|character| character.is_ascii_digit() || "+-.eE".contains(character));
-    // The text ends after the digits, so more digits may be missing.
+    // The text ends directly after the digits. Perhaps it was cut off, and more digits are missing.
     if cursor.is_at_end() {
         return Err(Fault::Cut("the rest of a number"));
     }
@@ -197,7 +198,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
         match cursor.bump() {
             None => return Err(CUT),
             Some('\\') => escape(cursor, &mut text),
-            // A string in """ may contain ", and a string in ''' may contain '.
+            // Part of the string. A string in """ may contain ", and a string in ''' may contain '.
             Some(other) => text.push(other),
         }
     }
@@ -223,7 +224,8 @@ fn escape(cursor: &mut Cursor<'_>, text: &mut String) {
     }
 }
 
-/// Returns a character from its first UTF-16 unit. If the character has a second unit, reads that unit too.
+/// `unit` is the first UTF-16 unit of a character. Returns the character. If it has a second unit, reads that unit,
+/// too.
 fn character(unit: u16, cursor: &mut Cursor<'_>) -> char {
     let mut ahead = *cursor;
     let second = if ahead.eat("\\u") { hexadecimal(&mut ahead) } else { None };

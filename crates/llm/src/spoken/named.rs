@@ -11,7 +11,7 @@ use super::tools::Context;
 use super::xml;
 use serde_json::{Map, Value};
 
-/// Spellings of DeepSeek's token between type, name and arguments.
+/// DeepSeek separates the type, the name and the arguments of a call with a token. These are its spellings.
 const SEPARATORS: [&str; 3] = ["<｜tool▁sep｜>", "<|tool▁sep|>", "<|tool_sep|>"];
 
 /// Reads a call that begins with a name.
@@ -37,7 +37,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Spok
         return Ok(SpokenCall { name, arguments });
     }
     let tool = context.tools.find(path).ok_or(Stop::Text)?;
-    // A name alone is a call only inside a tag: in prose it is an ordinary word.
+    // A name without arguments is a call only inside a tag. In prose, the name is an ordinary word.
     if !context.is_tagged || !tokens::closes(cursor) {
         return Err(Stop::Text);
     }
@@ -79,7 +79,8 @@ fn skip_mistral(cursor: &mut Cursor<'_>) -> bool {
     cursor.eat("[ARGS]")
 }
 
-/// Reads a call of DeepSeek: `function<｜tool▁sep｜>name` before a code fence, or `name<｜tool▁sep｜>` before JSON.
+/// Reads a call of DeepSeek. It begins with `function<｜tool▁sep｜>name` and a code fence, or with `name<｜tool▁sep｜>` and
+/// JSON.
 fn separated(cursor: &mut Cursor<'_>, first: &str, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let context = Context { is_tagged: true, ..context };
     cursor.skip_blanks();

@@ -84,7 +84,7 @@ fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Sto
 /// Why arguments cannot be read.
 enum Unread {
     Fault(Fault),
-    /// The values have no names, so it is unclear which parameters they belong to.
+    /// The values have no names, so nobody knows to which parameters they belong.
     Positional,
 }
 
@@ -138,9 +138,9 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Decides whether an unreadable text is a broken call or prose. `start` is the position of the opening parenthesis.
-/// In prose such as `finish(status) ends the task`, the parentheses contain nothing like an argument, or words follow
-/// the closing parenthesis.
+/// Decides whether an unreadable text is a broken call or prose. `start` is the position of the opening parenthesis. An
+/// example of prose is `finish(status) ends the task`. In prose, the parentheses contain nothing that looks like an
+/// argument, or words follow the closing parenthesis.
 fn broken<'a>(
     cursor: &mut Cursor<'a>,
     start: Cursor<'a>,

@@ -25,7 +25,8 @@ pub(super) fn skip_thought(cursor: &mut Cursor<'_>) -> bool {
     }
 }
 
-/// Reads a call that begins with `Action:`. Returns `None` if a call in another form follows the label.
+/// Reads a call that begins with the label `Action:`. If a call in another form follows the label, moves past the label
+/// only, and returns `None`.
 pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Option<SpokenCall>, Stop> {
     cursor.eat(ACTION);
     cursor.skip_blanks();
@@ -47,8 +48,9 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Opti
     Ok(Some(SpokenCall { name: tool.name.to_owned(), arguments }))
 }
 
-/// Reads an input that is not a JSON object, up to the end of its line. The meaning of such an input is clear only if
-/// the input is empty or the tool has one parameter.
+/// Reads an input that is not a JSON object, up to the end of its line. If the input is empty, the call has no
+/// arguments. If the tool has exactly one parameter, the input is its value. In every other case, the meaning of the
+/// input is unclear, and this function fails.
 fn plain(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     // If the label `Observation:` follows at once, the input is empty.
     let line = if cursor.starts_with("Observation:") {

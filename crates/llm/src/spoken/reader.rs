@@ -8,8 +8,8 @@ use super::tools::{Context, Tools};
 use super::{Spoken, SpokenCall};
 use super::{begun, lenient, named, python, react, shape, xml};
 
-/// Reads calls up to the end of the text. A form is a way of writing calls, such as JSON or XML tags. The reader tries
-/// each form at most once at each position in the text, so that the work grows linearly with the length of the text.
+/// Reads calls up to the end of the text. A form is a way of writing calls, such as JSON or XML tags. At each position
+/// in the text, the reader tries each form at most once. So the work grows only linearly with the length of the text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     cursor: Cursor<'a>,
@@ -17,7 +17,8 @@ pub(super) struct Reader<'a> {
     is_tagged: bool,
     is_after_prose: bool,
     calls: Vec<SpokenCall>,
-    /// The first broken call. The reader ignores it if the rest of the text shows that the model meant no call.
+    /// The first broken call. If the rest of the text shows that the model meant no call, the broken call does not
+    /// count.
     broken: Option<Broken>,
 }
 
@@ -33,13 +34,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Makes the reader stricter, because prose was skipped before this text.
+    /// Makes the reader stricter. Call this if prose before the text was skipped.
     pub(super) fn after_prose(self) -> Self {
         Self { is_after_prose: true, ..self }
     }
 
-    /// Reads the text. The second value of the result tells whether the text begins with calls, even if prose follows
-    /// them.
+    /// Reads the text. The second value of the result is true if the text begins with calls. Prose may follow these
+    /// calls.
     pub(super) fn run(mut self) -> (Spoken, bool) {
         loop {
             self.skip_tokens();

@@ -1,4 +1,4 @@
-//! Recognizes texts that are neither calls nor answers: failed attempts of a model to call a tool.
+//! Recognizes texts in which a model tried to call a tool, and failed. Such texts are neither calls nor answers.
 
 use super::lenient;
 use super::shape::{BESIDE, WRAPPERS};
@@ -6,15 +6,15 @@ use super::thoughts::without_thoughts;
 use super::tokens;
 use serde_json::{Map, Value};
 
-/// Fields that may contain the name of the tool. The other fields in the list `NAMES` of the module `shape` do not
+/// Fields that may contain the name of the tool. The list `NAMES` of the module `shape` has more fields. They do not
 /// count here, because they are also common in ordinary JSON.
 const TOOL: [&str; 4] = ["name", "tool", "tool_name", "function"];
 
 /// Returns whether a text is a failed tool call. [`read`](super::read) must have returned `Spoken::Text` for this text.
 ///
-/// A failed call has one of two forms: a line that begins with the mark of a call and goes on with a call, or a text
-/// that consists only of calls in JSON. The called tools need not be offered. A call in a code fence, in quotes or in a
-/// sentence is a quotation.
+/// A text is a failed call if one of its lines begins with the mark of a call and goes on with a call. A text is also a
+/// failed call if it consists only of calls in JSON. The called tools need not be offered. A call in a code fence, in
+/// quotes or in a sentence does not count, because it is a quotation.
 pub fn has_remains(text: &str) -> bool {
     let (_, said) = without_thoughts(text);
     tokens::begins_call_in_a_line(&said) || is_json_call(&said)
@@ -49,7 +49,7 @@ fn is_call(fields: &Map<String, Value>) -> bool {
     let is_named = TOOL.iter().any(|key| fields.get(*key).is_some_and(Value::is_string));
     let has_arguments = fields.get("arguments").is_some_and(Value::is_object);
     let is_known = |key: &str| key == "arguments" || TOOL.contains(&key) || BESIDE.contains(&key);
-    // The API wraps a call: the field `function` contains the name and the arguments.
+    // In the API, the field `function` of a call contains an object with the name and the arguments.
     let wrapped = || {
         let inner = fields.get("function").and_then(Value::as_object);
         inner.is_some_and(is_call)

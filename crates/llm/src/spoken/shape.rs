@@ -78,8 +78,8 @@ fn of_object(mut fields: Map<String, Value>, context: Context<'_>) -> Result<Vec
     Ok(vec![call])
 }
 
-/// Returns the field that contains the calls. Returns `None` if the object has fields that belong neither to a call nor
-/// to a message.
+/// Returns the field that contains the calls. Returns `None` if there is no such field, or if another field of the
+/// object belongs neither to a call nor to a message.
 fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     let holds = |key: &&&str| matches!(fields.get(**key), Some(Value::Array(_) | Value::Object(_)));
     let wrapper = *WRAPPERS.iter().find(holds)?;
@@ -88,8 +88,8 @@ fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     is_alone.then_some(wrapper)
 }
 
-/// Returns the calls inside a call of `multi_tool_use.parallel`. GPT models know this tool from their training; its
-/// arguments are calls of other tools.
+/// Returns the calls inside a call of the tool `multi_tool_use.parallel`. GPT models know this tool from their
+/// training. Its arguments are calls of other tools.
 fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     let is_parallel =
         |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");
@@ -98,8 +98,9 @@ fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
 }
 
-/// Returns the key of the field that contains the tool's name, and the name to call. A field whose value is the name of
-/// an offered tool takes precedence, because a field such as `action` may also be a parameter of the call.
+/// Returns the key of the field that contains the tool's name, and the name to call. Several fields may contain a name,
+/// because a field such as `action` may also be a parameter of the call. Then the field that names an offered tool
+/// counts.
 fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
     let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
     let offered = NAMES
@@ -141,8 +142,8 @@ fn named(
     Ok(SpokenCall { name, arguments })
 }
 
-/// Whether an object that names an offered tool is a call. Otherwise the object only reports on a tool or describes a
-/// tool. Answers may list tools by name, even with their schemas.
+/// Returns whether an object that names a tool is a call. An answer may also list tools by name, even with their
+/// schemas. Then the object is no call, but only describes a tool or reports on it.
 fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Option<&Offered<'_>>) -> bool {
     let is_parameter = |name: &str| tool.is_some_and(|tool| has_parameter(tool, name));
     let mut others = fields.keys().filter(|key| Some(key.as_str()) != holder);
@@ -162,8 +163,8 @@ fn is_flat(fields: &Map<String, Value>, holder: Option<&str>, tool: &Offered<'_>
     let are_parameters = others.clone().all(|key| has_parameter(tool, key));
     match holder {
         None => are_parameters && others.next().is_some(),
-        // `holder` is a field such as `input`, which usually contains the arguments. But the tool may have a parameter
-        // with the same name.
+        // `holder` is a field such as `input`. Usually it contains all arguments, but it may also be a parameter of the
+        // tool with the same name.
         Some(holder) => {
             let is_object = matches!(fields.get(holder), Some(Value::Object(_)));
             are_parameters && (others.any(|key| key != holder) || !is_object)
@@ -179,15 +180,15 @@ fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<Spok
     };
     let tool = context.tools.find(&key).ok_or(Stop::Text)?;
     let fits = arguments.is_empty() || arguments.keys().any(|key| has_parameter(tool, key));
-    // A text that is no call may have a field with the name of a tool: `{"search": {"hits": 3}}`.
+    // A text such as `{"search": {"hits": 3}}` is no call, although its field has the name of a tool.
     if !fits && !context.is_tagged {
         return Err(Stop::Text);
     }
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads arguments that are an object, or a text that contains an object. For any other text, the error contains the
-/// text.
+/// Reads arguments. They may be an object, a text that contains an object, or missing. If they are another text, the
+/// error contains this text.
 pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<String>> {
     match written {
         Value::Object(arguments) => Ok(arguments),

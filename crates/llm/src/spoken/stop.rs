@@ -7,7 +7,8 @@ use super::lenient::Fault;
 pub(super) enum Stop {
     /// The model did not mean this part as a call.
     Text,
-    /// The model meant this part as a call, if the rest of the text confirms it.
+    /// This part may be a call that cannot be read. The condition says what the rest of the text must look like to
+    /// confirm this.
     Broken(Broken, When),
 }
 
@@ -18,14 +19,15 @@ pub(super) struct Broken {
     pub(super) problem: String,
 }
 
-/// The condition for the rest of the text. If it is met, the answer is reported as a broken call.
+/// A condition for the rest of the text. If the rest of the text meets it, the answer counts as a broken call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// No condition.
     Always,
-    /// The text ends with a bracket, a tag or a code fence. Prose that only quotes a call rarely ends in this way.
+    /// The text must end with a bracket, a tag or a code fence. Prose that only quotes a call rarely ends in this way.
     EndsLikeCall,
-    /// Only calls and marks such as `</tool_call>` follow. The cursor is already past the call that cannot be read.
+    /// Nothing but calls and marks such as `</tool_call>` may follow. The cursor has already moved past the call that
+    /// cannot be read.
     NothingElseFollows,
 }
 

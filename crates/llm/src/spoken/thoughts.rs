@@ -2,7 +2,8 @@
 
 use super::cursor::Cursor;
 
-/// The marks around thoughts. Thoughts come first in an answer; marks in the middle of a text are quotations.
+/// The marks around thoughts. Thoughts come first in an answer. If a mark is in the middle of a text, it is a
+/// quotation.
 const BLOCKS: [(&str, &str); 9] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -15,8 +16,8 @@ const BLOCKS: [(&str, &str); 9] = [
     ("<|channel>thought", "<channel|>"),
 ];
 
-/// Closing marks that may occur without an opening mark, because some chat templates already contain the opening
-/// mark.
+/// Some chat templates already contain the opening mark, so the answer has only the closing mark. These are the closing
+/// marks for which this happens.
 const LONE: [&str; 4] = ["</think>", "</thinking>", "[/THINK]", "</seed:think>"];
 
 /// Tokens that may follow a message in Harmony, the format of gpt-oss.
@@ -45,8 +46,8 @@ fn block(text: &str) -> Option<(&str, &str)> {
     Some(inside.split_once(closer).unwrap_or((inside, "")))
 }
 
-/// Splits off a message in Harmony's channel for thoughts. A message that names a recipient is not a thought: the
-/// recipient is a built-in tool, which the message calls.
+/// Splits off a message in Harmony's channel for thoughts. If the message names a recipient, it is not a thought,
+/// because it calls a built-in tool: the recipient.
 fn analysis(text: &str) -> Option<(&str, &str)> {
     let mut cursor = Cursor::new(text);
     cursor.eat("<|start|>assistant");
@@ -60,10 +61,11 @@ fn analysis(text: &str) -> Option<(&str, &str)> {
     Some((thought, rest.strip_prefix("<|end|>").unwrap_or(rest)))
 }
 
-/// Splits off thoughts before a closing mark that has no opening mark. Does not split a text that only mentions the
-/// closing mark: in quotes, in a fence, in the middle of a line, or after an opening mark.
+/// Splits off thoughts before a closing mark that has no opening mark. A closing mark in quotes, in a fence, in the
+/// middle of a line or after an opening mark does not count, because the text only mentions it.
 fn unopened(text: &str) -> Option<(&str, &str)> {
-    // Search with `memchr`, which skips other bytes quickly: a text may have many megabytes, but few `<` and `[`.
+    // A text may have many megabytes, but only few `<` and `[`. So search with `memchr`, which skips all other bytes
+    // quickly.
     for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()) {
         let (before, from) = text.split_at(at);
         if BLOCKS.iter().any(|(opener, _)| from.starts_with(opener)) {

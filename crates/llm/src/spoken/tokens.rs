@@ -22,8 +22,8 @@ const OPENERS: [&str; 33] = [
     "<|START_ACTION|>",
     // Used by Llama.
     "<|python_tag|>",
-    // Used by DeepSeek. Its tokenizer has special characters for bars and blanks; some models write plain characters
-    // instead.
+    // Used by DeepSeek. Its tokenizer has special characters for bars and blanks. Some models write plain characters in
+    // their place.
     "<｜tool▁calls▁begin｜>",
     "<｜tool▁call▁begin｜>",
     "<|tool▁calls▁begin|>",
@@ -48,7 +48,7 @@ const OPENERS: [&str; 33] = [
     "<antml:invoke name=",
 ];
 
-/// Number of openers at the end of `OPENERS` that are part of the call itself.
+/// The last openers in `OPENERS` are part of the call itself. This is their number.
 const PARTS_OF_CALL: usize = 3;
 
 /// Beginnings of the header of a message in Harmony, the format of gpt-oss. Only a message whose header names a
@@ -85,8 +85,8 @@ const CLOSERS: [&str; 32] = [
     "</longcat_tool_call>",
     "</antml:function_calls>",
     "</antml:invoke>",
-    // Qwen2.5-Coder sees this tag in its prompt, around the list of tools, and repeats the tag around its calls.
-    // Ordinary XML may contain this tag too, so the tag does not prove that a call follows.
+    // In the prompt of Qwen2.5-Coder, this tag is around the list of tools. The model repeats the tag around its calls.
+    // But ordinary XML may contain this tag, too, so the tag does not prove that a call follows.
     "<tools>",
     "</tools>",
     "</tool>",
@@ -141,14 +141,14 @@ const LANGUAGES: [&str; 19] = [
 /// A token that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A token such as `<tool_call>`: the text after it is clearly meant as a call.
+    /// A token such as `<tool_call>`. The model clearly meant the text after it as a call.
     Opener,
     /// The token tells nothing about the text after it.
     Other,
 }
 
-/// Moves past one token. `is_between` tells whether at least one call was read; if so, separators and surplus
-/// brackets are skipped too.
+/// Moves past one token. `is_between` tells whether at least one call was read before. If so, separators and surplus
+/// brackets count as tokens, too.
 pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
     let own = OPENERS.len() - PARTS_OF_CALL;
     if cursor.eat_any(&OPENERS[..own]) {
@@ -160,7 +160,7 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
     (is_skipped || skip_fence(cursor)).then_some(Token::Other)
 }
 
-/// Whether the text ends, or continues with a token that cannot begin an argument.
+/// Returns whether the text ends here, or continues with a token that cannot begin an argument.
 pub(super) fn closes(cursor: &Cursor<'_>) -> bool {
     let mut cursor = *cursor;
     cursor.is_at_end() || cursor.eat_any(&CLOSERS) || cursor.eat_any(&ENDS)
@@ -202,8 +202,8 @@ pub(super) fn without_ends(text: &str) -> &str {
     text
 }
 
-/// Returns the text from its first call tag (such as `<tool_call>`) on, without the prose before the tag. Returns
-/// `None` if there is no such tag, or if the tag is quoted or in a code fence.
+/// Removes the prose before the first tag of a call, such as `<tool_call>`. Returns the tag and the text after it.
+/// Returns `None` if there is no such tag, or if the tag is quoted or in a code fence.
 pub(super) fn after_lead_in(text: &str) -> Option<&str> {
     let begins = |rest: &str| OPENERS.iter().chain(&HEADERS).any(|opener| rest.starts_with(opener));
     let mut places = text.match_indices(['<', '[']).map(|(at, _)| text.split_at(at));
@@ -213,7 +213,8 @@ pub(super) fn after_lead_in(text: &str) -> Option<&str> {
     (!is_quoted && !is_in_fence).then_some(rest)
 }
 
-/// Whether a line outside code fences begins with a tag such as `<tool_call>` and goes on with a call in JSON.
+/// Returns whether some line begins with a tag such as `<tool_call>` and then with JSON. Lines in code fences do not
+/// count.
 pub(super) fn begins_call_in_a_line(text: &str) -> bool {
     let own = OPENERS.get(..OPENERS.len() - PARTS_OF_CALL).unwrap_or_default();
     let mut at = 0;

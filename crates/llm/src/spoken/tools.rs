@@ -23,8 +23,8 @@ pub(super) struct Tools<'a> {
     offered: &'a [Offered<'a>],
 }
 
-/// The tools, and whether the text is marked as a call, for example by `<tool_call>`. In such a text, any plausible
-/// name counts as a tool's name.
+/// The tools, and whether a mark such as `<tool_call>` shows that the text is a call. After such a mark, any plausible
+/// name counts as the name of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub(super) tools: Tools<'a>,
@@ -42,7 +42,8 @@ impl<'a> Tools<'a> {
         exact(name).or_else(|| PREFIXES.iter().find_map(|prefix| exact(name.strip_prefix(prefix)?)))
     }
 
-    /// Returns the tool that has all these parameters. Returns `None` if no tool or more than one tool has them.
+    /// Returns the only tool that has all these parameters. Returns `None` if there are no parameters, or if no tool or
+    /// more than one tool has them all.
     pub(super) fn only_one_with(&self, fields: &Map<String, Value>) -> Option<&'a Offered<'a>> {
         let has_all = |tool: &&Offered<'_>| fields.keys().all(|key| has_parameter(tool, key));
         let mut tools = self.offered.iter().filter(has_all);
@@ -51,8 +52,8 @@ impl<'a> Tools<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the name of the tool to call. This is an offered tool or, in a text that is marked as a call, any
-    /// plausible name. Returns `None` for any other name.
+    /// Returns the name of the tool to call. If the name is that of an offered tool, this is its exact name. If not,
+    /// but the text is marked as a call, any plausible name is accepted. Otherwise the result is `None`.
     pub(super) fn accept(&self, name: &str) -> Option<String> {
         if let Some(tool) = self.tools.find(name) {
             return Some(tool.name.to_owned());

@@ -25,7 +25,8 @@ pub(super) fn begins_tag_form(mut cursor: Cursor<'_>) -> bool {
     cursor.starts_with("<function=") || invocation(&mut cursor).is_some_and(|invocation| invocation.is_sure)
 }
 
-/// Reads a call of Llama or Qwen3-Coder: JSON or parameters after `<function=name>`. Llama sometimes omits the `>`.
+/// Reads a call of Llama or Qwen3-Coder. JSON or tags with parameters follow `<function=name>`. Llama sometimes omits
+/// the `>`.
 fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let context = Context { is_tagged: true, ..context };
     cursor.eat("\"");
@@ -47,7 +48,7 @@ fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
 #[derive(Clone, Copy)]
 struct Invocation<'a> {
     name: &'a str,
-    /// The text with which all tags of the call begin, such as `ns:`; often empty.
+    /// A prefix such as `ns:`, with which the name of every tag of the call begins. Often empty.
     prefix: &'a str,
     /// Whether the tag occurs only in calls, and in no other XML.
     is_sure: bool,
@@ -86,8 +87,8 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads the parameters of a call after its opening tag. Then moves past `closer`, the closing tag of the call, if it
-/// comes next; the reader skips any other closing tag later.
+/// Reads the parameters of a call after its opening tag. `closer` is the closing tag of the call. If it comes next,
+/// moves past it. The reader skips any other closing tag later.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -99,8 +100,8 @@ fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str)
         let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
         arguments.insert(parameter.name.to_owned(), value);
     }
-    // If the text ends here and at least one parameter is complete, only closing tags can be missing. If no parameter
-    // is complete, parameters may be missing, so the call is broken.
+    // The text may end here. If no parameter was read, parameters may be missing, so the call is broken. If at least
+    // one was read, only closing tags are missing, and the call is good.
     if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
         return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
     }
@@ -160,7 +161,7 @@ pub(super) fn keys_and_values(cursor: &mut Cursor<'_>, name: &str) -> Result<Map
     }
 }
 
-/// Reads a call whose tag has the name of an offered tool. Inside this tag, each argument has a tag of its own.
+/// Reads a call in a tag that has the name of an offered tool. Inside this tag, each argument has its own tag.
 fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let mut ahead = *cursor;
     ahead.eat("<");
@@ -174,8 +175,8 @@ fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads the tags of the arguments. The first tag must name a parameter of the tool: otherwise `<section>` in HTML
-/// would count as a call of a tool with the name `section`.
+/// Reads the tags of the arguments. The first tag must name a parameter of the tool. Otherwise, if there were a tool
+/// with the name `section`, every `<section>` in HTML would count as a call of this tool.
 fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     let closer = format!("</{}>", tool.name);
     let mut arguments = Map::new();
@@ -207,7 +208,8 @@ fn child<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     (is_tag && !key.is_empty() && cursor.eat(">")).then_some(key)
 }
 
-/// Returns the value of a parameter: parsed if it is JSON, otherwise the text without the line breaks next to the tags.
+/// Returns the value of a parameter. JSON is parsed. Any other text is a string, without the line breaks next to the
+/// tags.
 fn value(written: &str) -> Value {
     let trimmed = written.trim();
     let is_composite = trimmed.starts_with('{') && trimmed.ends_with('}')

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Text of the assistant message between a tool result and a user message, for servers whose templates refuse a user
-/// message straight after a result. It must not be empty and should mean nothing.
+/// The templates of some servers refuse a user message directly after a tool result. For these servers, an assistant
+/// message with this text comes between the two. The text must not be empty, and should mean nothing.
 const BRIDGE: &str = ".";
 
 /// A message as it goes over the wire.
@@ -29,7 +29,8 @@ pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<Wir
     let mut arranged = Arranged { dialect, messages: Vec::new(), media: Vec::new() };
     let mut instructions = None;
     for message in messages {
-        // Media go after the whole batch of results and before any later message.
+        // The media of a batch of results come after the whole batch. So if another message comes, put the media before
+        // it.
         if !matches!(message, Message::Tool { .. }) {
             arranged.put_media();
         }
@@ -89,7 +90,7 @@ impl<'a> Arranged<'_, 'a> {
     fn put_assistant(&mut self, text: Option<&'a str>, calls: &'a [ToolCall], extra: &'a Map<String, Value>) {
         let text = text.filter(|text| !text.trim().is_empty());
         if text.is_none() && calls.is_empty() {
-            // Leave out an empty assistant message: it tells nothing, and servers refuse it.
+            // An empty assistant message tells nothing, and servers refuse it. So leave it out.
             return;
         }
         let ids = self.dialect.tool_call_ids;
@@ -179,8 +180,8 @@ struct CalledFunction<'a> {
     arguments: &'a Arguments,
 }
 
-/// Writes arguments as a string that contains a JSON object. Malformed arguments become an empty object, because some
-/// servers otherwise answer every later request with an error.
+/// Writes arguments as a string that contains a JSON object. Some servers answer a request with an error if it contains
+/// malformed arguments, and every later request would contain them, too. So malformed arguments become an empty object.
 fn arguments<S: Serializer>(arguments: &&Arguments, serializer: S) -> Result<S::Ok, S::Error> {
     match arguments {
         Arguments::Object(object) => {
@@ -210,8 +211,9 @@ impl Serialize for WireCall<'_> {
 /// Longest tool name that servers accept, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Converts the tool name in a model's call to a form that servers accept. A model may invent a name. If that name is
-/// invalid, servers would refuse every later request that contains it. The names of existing tools stay unchanged.
+/// Converts the tool name in a model's call to a form that servers accept. A model may invent an invalid name, and
+/// servers would refuse every later request that contains this name. The names of existing tools are valid, so they
+/// stay unchanged.
 fn wire_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_allowed) {
@@ -238,7 +240,7 @@ fn nine_characters(id: &str) -> String {
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K',
         'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
     ];
-    // Do not use `RandomState`: the same id must give the same nine characters in every request.
+    // The same id must give the same nine characters in every request. So do not use `RandomState`.
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     let hash = hasher.finish();

@@ -1,8 +1,9 @@
 //! Cuts the body of a request into pieces that later requests of the same conversation repeat.
 
-/// Cuts a body into pieces. The pieces, joined, are the body again. A cut follows each message, and the last piece
-/// contains everything after the messages, such as the tools. So the next request of the conversation has nearly all of
-/// these pieces and a few new pieces. A store that keeps each piece once needs little space for a whole conversation.
+/// Cuts a body into pieces. The pieces, joined, are the body again. There is a cut after each message. The last piece
+/// contains everything after the messages, such as the tools. The next request of the conversation has nearly all of
+/// these pieces, and only a few new ones. So a store that keeps each piece only once needs little space for a whole
+/// conversation.
 pub fn pieces(body: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut depth, mut begins) = (0_usize, 0);
@@ -16,8 +17,7 @@ pub fn pieces(body: &str) -> Vec<&str> {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                // An element of a list in the body has ended. `place + 1` follows an ASCII byte, so it is the
-                // beginning of a character.
+                // A message has ended here. The byte at `place` is ASCII, so a character begins at `place + 1`.
                 if byte == b'}' && depth == MESSAGES && !over {
                     let (piece, _) = body.split_at(place + 1);
                     pieces.push(piece.split_at(begins).1);
@@ -35,7 +35,7 @@ pub fn pieces(body: &str) -> Vec<&str> {
     pieces
 }
 
-/// The number of open brackets inside the list of messages: one of the body, one of the list.
+/// Between two messages, this many brackets are open: that of the body, and that of the list.
 const MESSAGES: usize = 2;
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn the_extra_body_has_the_last_word() {
     let endpoint = Endpoint { extra_body, ..endpoint() };
     check(&request(), &endpoint, json!({"temperature": 0, "model": "other", "stream": false}));
     assert_eq!(stream_of(&endpoint), Stream::Whole);
-    // Each field must occur only once: if a field occurred twice, a server might use either value.
+    // Each field must occur only once. If a field occurred twice, a server could use the wrong one of the two values.
     let text = serde_json::to_string(&Body::new(&request(), &endpoint)).unwrap();
     assert_eq!(text.matches("\"model\"").count(), 1);
 }
@@ -173,8 +173,7 @@ fn conversation() -> impl Strategy<Value = Request> {
     )
 }
 
-/// Any dialect that sends no media in tool results, because the schema that checks the bodies does not allow media
-/// there.
+/// Generates dialects that send no media in tool results. The schema that checks the bodies does not allow media there.
 fn dialect() -> impl Strategy<Value = Dialect> {
     let role = prop_oneof![Just(SystemRole::System), Just(SystemRole::Developer), Just(SystemRole::User)];
     let field = prop_oneof![Just(MaxTokensField::MaxTokens), Just(MaxTokensField::MaxCompletionTokens)];

@@ -32,7 +32,8 @@ fn failed_calls_are_told_from_texts() {
     }
 }
 
-/// The beginnings of those texts in `TEXTS` that are failed calls: a call that was written as text, and then prose.
+/// In `TEXTS`, some texts are failed calls: a call that was written as text, and then prose. These are the beginnings
+/// of those texts.
 const FAILED: [&str; 3] = [
     "<tool_call>{",
     "[{\"name\": \"list_agents\", \"arguments\": {}}",

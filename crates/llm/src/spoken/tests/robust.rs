@@ -5,7 +5,8 @@ use super::texts::TEXTS;
 use crate::spoken::{read, without_thoughts};
 use std::time::{Duration, Instant};
 
-/// Time limit for one text, generous for a debug build on a busy machine. Quadratic work would take minutes.
+/// Time limit for one text. It is generous, even for a debug build on a busy machine. If the work were quadratic, it
+/// would take minutes.
 const ENOUGH: Duration = Duration::from_secs(10);
 
 fn all_texts() -> impl Iterator<Item = &'static str> {
