@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// Maximum length of an argument, in characters, if the question also shows what the call would change. The question
-/// then leaves out longer arguments.
+/// A question may also show what the call would change. Then it leaves out every argument that has more characters than
+/// this.
 const SHORT_CHARS: usize = 200;
 
 /// Maximum length of an argument or of a preview in a question, in characters. If the text is longer, the question
@@ -19,7 +19,8 @@ const SHOWN_CHARS: usize = 10_000;
 const DECISION: &str = "decision";
 const REASON: &str = "reason";
 
-/// What the person can choose in the form. The client shows the names of the variants unchanged.
+/// What the person can choose in the form. The client shows the serialized names of the variants to the person,
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 enum Choice {
     #[strum(serialize = "allow")]
@@ -110,7 +111,8 @@ pub(crate) fn form() -> Map<String, Value> {
     form.as_object().cloned().unwrap_or_default()
 }
 
-/// Reads the form that the client returned. A form without a valid decision allows nothing.
+/// Reads the form that the client returned. If the person filled in the form but it contains no valid decision, nothing
+/// is allowed and the question stays open.
 pub(crate) fn reply(action: Action, content: Option<&Value>) -> Reply {
     let field = |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
     let choice = match action {
@@ -152,8 +154,8 @@ fn block(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Replaces each character that can hide text or change the direction of text by its code point, such as `<U+202E>`.
-/// Line breaks and tabs stay.
+/// Some characters can hide text or change its direction. Replaces each of them with its code point, such as
+/// `<U+202E>`. Line breaks and tabs stay.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

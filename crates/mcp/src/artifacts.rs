@@ -19,10 +19,11 @@ const SCHEME: &str = "polity://artifact/";
 const PAGE_CHARS: u64 = 20_000;
 const LONGEST_PAGE_CHARS: u64 = 200_000;
 
-/// Maximum size of a picture or sound in a result, in bytes. Clients and their models accept media of this size.
+/// Maximum size of a picture or sound in a result, in bytes. Clients and their models accept media up to this size.
 const SHOWN_BYTES: u64 = 5 << 20;
 
-/// Largest artifact to read, in bytes: the whole artifact is held in memory and sent in one message.
+/// Largest artifact that can be read, in bytes. The size is bounded because the whole artifact is held in memory and
+/// sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
 /// Image types that clients and their models accept. Some clients reject the whole conversation if it contains an
@@ -64,7 +65,7 @@ pub(crate) struct Page {
 pub(crate) enum ReadArtifact {
     /// The text of an artifact of the kind `text`.
     Text(String),
-    /// Bytes of any other kind, in base64.
+    /// The bytes of any other artifact, in base64.
     Bytes(String),
 }
 
@@ -78,8 +79,8 @@ pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
     ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
 }
 
-/// Reads an artifact for a model. Returns a page of a text, the bytes of a picture or sound that can be shown, or else
-/// only a description. `offset` and `limit` count characters.
+/// Reads an artifact for a model. Of a text, returns a page. Of a picture or sound that can be shown, returns the
+/// bytes. Of any other artifact, returns only a description. `offset` and `limit` count characters.
 pub(crate) async fn page(
     society: &Society,
     id: &ArtifactId,

@@ -32,7 +32,7 @@ const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task 
 /// Maximum number of resources in one page of the list.
 const RESOURCES: u32 = 200;
 
-/// Maximum number of progress lines that wait to be sent; when the queue is full, newer lines are dropped.
+/// Maximum number of progress lines that wait to be sent. While this many lines wait, further lines are dropped.
 const LINES: usize = 256;
 
 /// Why serving a client over a pair of streams failed.
@@ -46,7 +46,8 @@ pub enum StdioError {
     BrokeOff(String),
 }
 
-/// Builds the route `/mcp`. The caller controls access to it, and cancels `ending` to end the calls that are waiting.
+/// Builds the route `/mcp`. This function does not control access to the route, so its caller must do this. If the
+/// caller cancels `ending`, the calls that are waiting end.
 pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
     let for_calls = ending.clone();
     let new = move || Server { society: Arc::clone(&society), ending: for_calls.clone() };
@@ -62,7 +63,7 @@ where
     let begun = serve_server(Server { society, ending: CancellationToken::new() }, (input, output)).await;
     let running = match begun {
         Ok(running) => running,
-        // A client that disconnects before its first message has done nothing wrong, so this is no error.
+        // The client has disconnected before its first message. A client may do this, so this is no error.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StdioError::Beginning(error.to_string())),
     };
@@ -111,8 +112,8 @@ impl ServerHandler for Server {
         let rounds = person::rounds(&request);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
-            // Move `progress`, the sender of progress lines, into this block, so that its channel closes when the call
-            // ends.
+            // `progress` is the sender of progress lines. Move it into this block, so that it is dropped and its
+            // channel closes when the call ends.
             let progress = progress;
             tool.call(&self.society, arguments, &progress, person).await
         };
@@ -241,7 +242,7 @@ fn task_of(artifact: &ArtifactView) -> &str {
     artifact.task.as_ref().map_or("none", |task| task.as_str())
 }
 
-/// Turns a refusal into a protocol error, for methods whose result cannot carry a refusal.
+/// Turns a refusal into an error of the protocol. This is for methods whose result has no place for a refusal.
 fn failed(refusal: Refusal) -> ErrorData {
     let Refusal { code, message, details: _ } = refusal;
     let data = Some(Value::String(code.clone()));

@@ -1,7 +1,8 @@
 //! Asks the person through the client (elicitation).
 //!
-//! Up to protocol 2025-11-25, the server sends a request to the client while the client's call of a tool waits. From
-//! 2026-07-28 on, the result of the call contains the questions, and the client repeats the call with the answers.
+//! This works in two ways. Up to version 2025-11-25 of the protocol, the server sends a request to the client, and the
+//! client's call of a tool waits for the answer. From version 2026-07-28 on, the server ends the call with a result
+//! that contains the questions, and the client repeats the call with the answers.
 
 use crate::approval::{self, Action, Reply};
 use crate::tools::{Inquiry, Person, Questions, Told};
