@@ -55,7 +55,7 @@ pub(crate) enum Tool {
 pub(crate) enum Effect {
     /// The tool changes nothing.
     Reads,
-    /// The tool adds something; a second call adds it again.
+    /// The tool adds something. A second call with the same arguments adds the same thing once more.
     Adds,
     /// The tool changes what agents do; a second call has no further effect.
     Steers,
@@ -68,7 +68,7 @@ pub(crate) enum Effect {
 pub(crate) struct ToolOutput {
     /// The result as JSON, which matches the tool's output schema.
     pub(crate) data: Value,
-    /// The result for display; if empty, the client gets `data` as text.
+    /// The result for display. If this is empty, the client gets `data` as text.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -187,8 +187,8 @@ impl Tool {
         }
     }
 
-    /// Executes the tool. During the call, sends a line over `progress` for each event. If the client can show
-    /// questions, a tool that waits also asks the person whether agents may make calls.
+    /// Executes the tool. For each event during the call, sends a line over `progress`. A tool that waits also asks the
+    /// person whether agents may make calls, if the client can show questions.
     pub(crate) async fn call(
         self,
         society: &Society,
@@ -318,7 +318,8 @@ async fn answer(
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
         return data(Posted { id, task, state, to, duplicate: true, warnings: Vec::new() });
     }
-    // A hash keeps the key short, and gives two simultaneous calls with the same answer the same key.
+    // The key contains a hash of the text, so that the key is short. Two simultaneous calls with the same answer get
+    // the same key.
     let key = Some(format!("mcp answer {question} {}", blake3::hash(text.as_bytes()).to_hex()));
     let payload = json!({"text": text, "request_id": question});
     let task = Some(asked.task);
@@ -329,7 +330,7 @@ async fn answer(
     )
 }
 
-/// Parses a task id; models sometimes add spaces around it.
+/// Parses a task id. Removes spaces around it, because models sometimes add them.
 pub(crate) fn task(id: &str) -> TaskId {
     TaskId::new(id.trim())
 }

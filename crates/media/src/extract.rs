@@ -56,8 +56,8 @@ pub enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    /// Returns the format of a MIME type, ignoring its letter case and its parameters; `None` if no text can be
-    /// extracted.
+    /// Returns the document format that a MIME type names. Ignores letter case and parameters. Returns `None` if no
+    /// text can be extracted from documents of this type.
     pub fn of(mime_type: &str) -> Option<Self> {
         let essence = mime_type.split(';').next().unwrap_or_default().trim();
         Self::VARIANTS
@@ -66,7 +66,8 @@ impl DocumentFormat {
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 
-    /// Returns the MIME types of the format. With the first of these types, the parent tells the child the format.
+    /// Returns the MIME types of the format. The parent passes the first of these types to the child, so that the child
+    /// knows the format.
     fn mime_types(self) -> &'static [&'static str] {
         match self {
             Self::Pdf => &["application/pdf", "application/x-pdf"],
@@ -161,7 +162,7 @@ pub enum ExtractError {
         /// Exit code or signal of the child.
         status: String,
     },
-    /// The child's output is not UTF-8, or is longer than the parent requested.
+    /// The child's output is not UTF-8, or is longer than the length that the parent allowed.
     #[error("the process that read the document returned no valid text")]
     Garbled,
     /// The child could not be started.
@@ -191,7 +192,7 @@ impl Stop {
     }
 }
 
-/// The parsers get `fmt::Error` only from a [`Sink`], which returns it if the sink is full.
+/// A parser gets `fmt::Error` only from a [`Sink`], and a sink returns this error only if it is full.
 impl From<std::fmt::Error> for Stop {
     fn from(_: std::fmt::Error) -> Self {
         Self::Full

@@ -34,8 +34,8 @@ pub struct ImageBounds {
 impl Default for ImageBounds {
     fn default() -> Self {
         Self {
-            // The strictest limit of any server is 5 MB for the base64 text, and the file has three quarters of the
-            // length of that text.
+            // The strictest server accepts at most 5 MB of base64 text. A file has three quarters of the length of its
+            // base64 text.
             max_bytes: 3_750_000,
             // Models scale pictures down to between 1,500 and 2,048 pixels, so more pixels would be wasted. Some
             // servers refuse requests with many pictures if one picture has a side longer than 2,000 pixels.
@@ -45,7 +45,7 @@ impl Default for ImageBounds {
     }
 }
 
-/// What happens to the metadata (such as EXIF, GPS, XMP and comments) of a picture that needs no other change.
+/// What happens to the metadata of a picture (such as EXIF, GPS, XMP and comments), if nothing else has to be changed.
 ///
 /// A picture that is encoded again loses its metadata in any case. A colour profile does not count as metadata, because
 /// it affects how the picture looks.
@@ -53,7 +53,7 @@ impl Default for ImageBounds {
 pub enum Metadata {
     /// Leave metadata in the file.
     Keep,
-    /// Remove metadata, without encoding the pixels again if possible.
+    /// Remove metadata. The pixels are encoded again only if that is necessary.
     Strip,
 }
 
@@ -120,7 +120,7 @@ pub enum ImageError {
     /// such a file either.
     #[error("a file of type {mime_type} cannot be read as a picture")]
     Unsupported {
-        /// The type of the recognised format or, if none was recognised, the declared type.
+        /// The type of the recognised format. If no format was recognised, the declared type.
         mime_type: String,
     },
     /// Servers accept the format of the picture, but this crate cannot read this variant of the format. A server may
@@ -151,7 +151,7 @@ pub enum ImageError {
         /// The limit from [`ImageBounds::max_bytes`].
         max_bytes: u64,
     },
-    /// A decoder panicked, which only a crafted file should be able to cause.
+    /// A decoder panicked. Only a crafted file should be able to make it panic.
     #[error("the picture made its decoder panic")]
     DecoderPanicked,
     /// The runtime is stopping, so the work was not done.
@@ -159,26 +159,27 @@ pub enum ImageError {
     Stopping,
 }
 
-/// Makes a picture fit its bounds. Returns the bytes unchanged if the picture is within the bounds, in a format that
+/// Makes a picture fit its bounds. Does not change the pixels if the picture is within the bounds, in a format that
 /// servers accept, and not damaged.
 ///
-/// To find damage, this function decodes the picture once, or only the first frame of an animation. Like most
-/// programs, it ignores small damage to the pixels. It uses the declared type only if the content has no signature.
-/// The function takes processor time (up to seconds) and memory (up to a gigabyte for the largest pictures), so do
-/// not call it on an async thread.
+/// To find damage, this function decodes the picture once. Of an animation, it decodes only the first frame. Like most
+/// programs, the function ignores small damage to the pixels. The content determines the format; the declared type
+/// counts only if the content has no signature. Do not call the function on an async thread: it may take seconds of
+/// processor time, and for the largest pictures a gigabyte of memory.
 ///
 /// # Errors
 ///
 /// Fails if the bytes are not a readable picture or are damaged, if they decode into too many pixels, or if the picture
 /// cannot be made to fit.
 pub fn fit_image(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, ImageError> {
-    // The decoders should never panic, but they read files from strangers. A panic cannot leave any state half
-    // changed, because the closure shares no state.
+    // The decoders should never panic, but they read files from strangers, so panics are caught. A panic cannot leave
+    // any state half changed, because the closure shares no state.
     catch_unwind(AssertUnwindSafe(|| fit(bytes, mime_type, bounds)))
         .unwrap_or(Err(ImageError::DecoderPanicked))
 }
 
-/// Limit for the pictures that are processed at the same time: each may need hundreds of megabytes.
+/// Maximum number of pictures that are processed at the same time. It is small because each picture may need hundreds
+/// of megabytes.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -195,8 +196,7 @@ pub async fn fit_image_in_background(
 ) -> Result<Fitted, ImageError> {
     let place = PLACES.acquire().await.map_err(|_| ImageError::Stopping)?;
     let work = move || {
-        // The thread keeps its permit until the work is done, because the work goes on even if the caller stops
-        // waiting.
+        // The work continues even if the caller stops waiting. So the thread keeps its permit until the work is done.
         let _place = place;
         fit_image(bytes, &mime_type, &bounds)
     };
@@ -237,8 +237,8 @@ fn fit_without_encoding(
     let fits = |length: usize| u64::try_from(length).is_ok_and(|length| length <= bounds.max_bytes);
     let (bytes, stripped) = match bounds.metadata {
         Metadata::Keep => (bytes.clone(), None),
-        // The orientation is part of the metadata. Without it, the picture would be shown on its side, so the pixels
-        // must be turned.
+        // The orientation is part of the metadata. Without the orientation, the picture would be shown on its side. So
+        // the pixels must be turned.
         Metadata::Strip if source.is_turned() => return None,
         Metadata::Strip => match without_metadata(bytes, source.format) {
             Stripped::NothingToRemove => (bytes.clone(), None),

@@ -1,7 +1,7 @@
 //! Media: makes pictures fit for a model, and extracts the text of documents, even if the file is crafted to do harm.
 //!
-//! This crate takes bytes and returns bytes or text. It must not know agents, services, the store, or how a request
-//! is written: the caller sets the bounds and decides what to do with the result.
+//! This crate takes bytes and returns bytes or text. It must not know anything about agents, services, the store or the
+//! format of requests. The caller sets the bounds and decides what to do with the result.
 //!
 //! The path of a picture: [`fit_image`] reads the header, and returns the picture unchanged if it is within the
 //! [`ImageBounds`] and can be decoded. Otherwise the function decodes the picture within limits of memory, turns it

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) enum Answer {
     /// The answer itself, in the requested form.
     Text(String),
-    /// A question from an agent, although the client requested JSON. The client must not parse the question as JSON.
+    /// The client requested JSON, but an agent asks a question. The client must not parse the question as JSON.
     Question(String),
 }
 

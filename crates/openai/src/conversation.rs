@@ -1,10 +1,11 @@
 //! A client sends the whole conversation with each request. This module finds the earlier messages and the current
 //! question in the conversation, and computes the fingerprints that identify the task. Does no I/O.
 //!
-//! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
-//! not part of it, because clients write changing facts, such as the date, into them. The person's messages after the
-//! last `assistant` message are the current question. If the conversation ends with results of tools that another model
-//! called, the person's last message before these results is the question, and all other messages count as earlier.
+//! A conversation is the list of the messages of user and assistant. `system` and `developer` messages are not part of
+//! the conversation, because clients write changing facts, such as the date, into them. The current question consists
+//! of the person's messages after the last `assistant` message. There may be no such message, if another model has
+//! called tools and the conversation ends with their results. The question is then the person's last message before the
+//! results, and all other messages count as earlier.
 
 use crate::part::{self, Attached};
 use crate::problem::Problem;
@@ -73,8 +74,8 @@ impl ChatMessage {
 pub(crate) struct Conversation {
     /// The client's instructions for the model.
     pub(crate) instructions: String,
-    /// The fingerprint of the earlier conversation, if the client sends the id of the last response instead of the
-    /// conversation.
+    /// The fingerprint of the earlier conversation. It is known here only if the client sends the id of the last
+    /// response instead of the earlier messages.
     pub(crate) previous: Option<String>,
     said: Vec<ChatMessage>,
     /// The part of `said` that contains the current question; never empty.
@@ -125,7 +126,7 @@ impl Conversation {
         Ok(Self { instructions: normal(&instructions.join("\n\n")), previous: None, said, asked })
     }
 
-    /// Returns the messages of the current question, without tool results between them.
+    /// Returns the messages of the current question. Leaves out tool results between these messages.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &ChatMessage> {
         self.said[self.asked.clone()].iter().filter(|said| said.speaker == Speaker::User)
     }
@@ -144,7 +145,8 @@ impl Conversation {
         texts.join("\n\n")
     }
 
-    /// Returns the fingerprint that identifies the task to continue; `None` if the conversation continues no task.
+    /// If the conversation continues a task, returns the fingerprint that identifies this task. Otherwise returns
+    /// `None`.
     pub(crate) fn ending(&self, between: Between<'_>) -> Option<String> {
         if let (Some(previous), 0) = (&self.previous, self.asked.start) {
             return Some(previous.clone());
@@ -198,7 +200,8 @@ impl Conversation {
         &self.said
     }
 
-    /// Hashes messages. A length precedes each field, so that different conversations never produce the same input.
+    /// Hashes messages. The length of each field is hashed before the field. So the hashed bytes of different
+    /// conversations always differ.
     fn fingerprint<'a>(&self, between: Between<'_>, said: impl Iterator<Item = &'a ChatMessage>) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut field = |bytes: &[u8]| {
@@ -264,8 +267,8 @@ pub(crate) fn called(name: &Value, arguments: &Value) -> String {
     format!("called {name} {arguments}")
 }
 
-/// Normalizes the line ends of a text and removes the white space around it, because clients send the same text
-/// differently.
+/// Normalizes the line ends of a text and removes the white space around it. Without this, the same text could differ
+/// from request to request.
 fn normal(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }

@@ -35,7 +35,7 @@ pub(crate) enum Attempt {
     Repeated,
 }
 
-/// An exchange whose message was sent. An exchange is a request of a client together with its answer.
+/// An exchange is a request of a client together with the answer. The message of this exchange was already sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// The key of the exchange in the database.
@@ -45,8 +45,8 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
-    /// The client waits for the answer to this message. `awaits` is usually the same as `message`. But if `message`
-    /// replies to an agent's question, `awaits` is the request that the client sent before the agent asked.
+    /// The message whose answer the client waits for. This is usually the same as `message`. But if `message` replies
+    /// to an agent's question, this is the request that the client sent before the agent asked.
     pub(crate) awaits: MessageId,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn open(
     hints: Hints<'_>,
 ) -> Result<Sent, Problem> {
     let exchanges = society.exchanges();
-    // Two requests with the same conversation are different requests if their answers must fit different schemas.
+    // The schema is part of a request. Two requests with the same conversation are different if their schemas differ.
     let request = match schema {
         Some(schema) => {
             format!("{} {}", conversation.request(between), blake3::hash(schema.to_string().as_bytes()))
@@ -98,7 +98,7 @@ pub(crate) async fn open(
     send(society, conversation, schema, exchange).await
 }
 
-/// The time after [`Standing::last`] in which a request can count as a repetition.
+/// For this long after [`Standing::last`], a request can count as a repetition.
 const REPEATED_WITHIN: Duration = Duration::from_mins(30);
 
 /// The facts that decide whether a request repeats the newest exchange with the same request.
@@ -112,10 +112,10 @@ struct Standing {
 }
 
 impl Standing {
-    /// Whether a request that arrives at `now` counts as a repetition. As long as there is no answer, the request
-    /// counts as a repetition, because the client may ask again after a broken connection. If the task is idle
-    /// without an answer, the request counts as a repetition only for a limited time. After an answer or a failure,
-    /// the request counts as a repetition only if the client reports a retry, and only for a limited time.
+    /// Whether a request that arrives at `now` counts as a repetition. As long as the task is open and there is no
+    /// answer, the request always counts as a repetition, because the client may ask again after a broken connection.
+    /// If the task is idle without an answer, this holds only for a limited time. After an answer or a failure, this
+    /// holds for the same limited time, and only if the client reports a retry.
     fn is_repeated(self, attempt: Attempt, now: Timestamp) -> bool {
         let recent = now.saturating_duration_since(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
@@ -127,8 +127,8 @@ impl Standing {
     }
 }
 
-/// Returns the exchange `newest` if the current request counts as a repetition of the request of this exchange;
-/// otherwise `None`.
+/// `newest` is the newest exchange with the same request. If the current request counts as a repetition, returns
+/// `newest`. Otherwise returns `None`.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -228,8 +228,8 @@ async fn send(
     if begins {
         payload.extend(conversation.background());
     }
-    // Only the answer to the client's request must fit the schema. If this message replies to an agent's question, the
-    // request was sent earlier, with its own schema.
+    // Add the schema only to a message that is itself the client's request. A reply to an agent's question needs no
+    // schema: the client's request was sent earlier, with its own schema.
     if let Some(schema) = schema.filter(|_| awaits.is_none()) {
         payload.insert(RESULT_SCHEMA.to_owned(), schema.clone());
     }
@@ -248,8 +248,8 @@ async fn send(
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // This message was already sent, but with other instructions: for example, clients write the date into their
-        // instructions. The exchange then uses the message that was sent before.
+        // A message with this key was already sent, but with other instructions. This happens, for example, because
+        // clients write the date into their instructions. The exchange uses the message that was sent before.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?
@@ -331,7 +331,7 @@ mod tests {
             check(state, Task::Idle, Repeated, over, false);
             check(state, Task::Open, Repeated, day, false);
         }
-        // The clock was set back, so `now` is before `last`. The age of the exchange then counts as zero.
+        // Here `now` is before `last`, as if the clock had been set back. The age of the exchange then counts as zero.
         at(State::Answered, Task::Idle, Repeated, last.saturating_sub(day), true);
     }
 }

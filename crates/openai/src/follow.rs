@@ -70,7 +70,7 @@ pub(crate) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Creates a follower. It reads the events that came after the society had accepted the message of the exchange.
+    /// Creates a follower. It will read the events since the society accepted the message of the exchange.
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
@@ -101,8 +101,8 @@ impl<'a> Follower<'a> {
             if !self.told.is_empty() {
                 continue;
             }
-            // Read the task before the answer: if the task is idle now, its answer has been written, and the next line
-            // finds it.
+            // Read the task before the answer. If the task is idle at this moment, its answer has already been written,
+            // so the next line finds the answer.
             let task = self.society.task(&self.sent.task).await.map_err(of_store)?;
             self.answer = self.find().await?;
             if self.answer.is_some() {
@@ -115,8 +115,8 @@ impl<'a> Follower<'a> {
                     return Ok(Update::Failed(gone));
                 }
                 Some(task) if task.state == TaskState::Idle => {
-                    // The task waits until the person answers a question. The client gets the oldest such question
-                    // again.
+                    // The task may wait until the person answers a question. The client then gets the oldest unanswered
+                    // question again.
                     self.answer = self.questions().await?.into_iter().next();
                     if self.answer.is_none() {
                         return Ok(Update::Failed(self.failure(task.outcome).await?));
@@ -160,10 +160,10 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Finds the message that is the answer; `None` if there is no answer yet. There are two candidates. One is the
-    /// agent's last message to the person, which counts only when the turn that sent it has ended. The other is a
-    /// question that an agent asked the person after the request. If both exist, the earlier message is the answer,
-    /// because an agent that asks a question often ends its turn with a remark about the question.
+    /// Finds the message that is the answer. Returns `None` if there is no answer yet. There are two candidates. One is
+    /// the agent's last message to the person; it counts only after the turn that sent it has ended. The other is a
+    /// question that an agent asked the person after the request. If both exist, the earlier message is the answer: an
+    /// agent that asks a question often ends its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -172,15 +172,15 @@ impl<'a> Follower<'a> {
         if self.form == Form::Free || first.is_none() || first == question {
             return Ok(first);
         }
-        // The client wants an answer that fits a schema. Only the message that answers the request itself was checked
-        // against the schema, so this message takes precedence over a later remark.
+        // The client wants an answer that fits a schema. Only one message was checked against the schema: the message
+        // that answers the request itself. So it takes precedence over a later remark.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
         let answer = request.and_then(|request| request.answered_by);
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))
     }
 
-    /// Fails if the agent that must answer is paused: otherwise the client would wait without knowing why. The
-    /// message stays in the agent's mailbox.
+    /// Fails if the agent that must answer is paused. Otherwise the client would wait without knowing why. After this
+    /// failure, the message stays in the agent's mailbox.
     async fn refuse_where_paused(&self) -> Result<(), Problem> {
         let paused = self.society.exchanges().paused(&self.sent.key).await.map_err(of_store)?;
         let Some(agent) = paused else { return Ok(()) };

@@ -1,9 +1,10 @@
 //! An OpenAI-compatible endpoint for a running society: any client of a chat model can talk to it.
 //!
-//! The stages of a request: *body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* Two
-//! routes parse bodies and write answers, each in its own format ([`chat`], [`responses`]); [`serve`] contains what
-//! they share. Clients send the whole conversation each time. Only the current question is sent to the agent; a
-//! fingerprint of the earlier messages identifies the task ([`conversation`]). `docs/openai.md` explains the rules.
+//! The stages of a request: *body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* There
+//! are two routes, [`chat`] and [`responses`]. Each parses bodies and writes answers in its own format. [`serve`]
+//! contains what they share. Clients send the whole conversation each time. Only the current question is sent to the
+//! agent. A fingerprint of the earlier messages identifies the task ([`conversation`]). `docs/openai.md` explains the
+//! rules.
 //!
 //! This crate knows nothing about SQL, models, prompts or access control, and fetches nothing from the network.
 
@@ -30,13 +31,14 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of bodies to read and decode at the same time: decoding may keep several copies of a file in memory.
+/// Maximum number of bodies that are read and decoded at the same time. It is small because decoding may keep several
+/// copies of a file in memory.
 const BODIES_AT_ONCE: usize = 4;
 
 /// The state that all routes share.
 struct Shared {
     society: Arc<Society>,
-    /// Cancelled when the daemon shuts down, to end all requests that wait.
+    /// The daemon cancels this token when it shuts down. This ends all requests that wait.
     ending: CancellationToken,
     /// A request needs a permit from this semaphore to read its body.
     bodies: Semaphore,

@@ -1,7 +1,8 @@
 //! `GET /v1/models` and `GET /v1/models/{id}`: the society's agents as models.
 //!
-//! `polity` is root, `polity-direct` is root's service without a society, and every live agent is a model too. The
-//! list of models leaves out idle agents, because a society can have many agents that have finished their work.
+//! The model `polity` is root. The model `polity-direct` is root's service without a society. In addition, each live
+//! agent is a model. The list of models leaves out idle agents: a society can have many agents that have finished their
+//! work.
 
 use crate::Shared;
 use crate::problem::Problem;

@@ -18,7 +18,7 @@ pub(crate) struct Problem {
 /// Whether clients should retry automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// The client decides by the HTTP status whether to retry.
+    /// The client uses the HTTP status to decide whether to retry.
     AsUsual,
     /// A retry would fail in the same way.
     Useless,

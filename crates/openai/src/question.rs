@@ -1,5 +1,4 @@
-//! The parsed form of a request, which is the same for both routes, and the fields that the bodies of both routes
-//! have.
+//! What the requests of both routes have in common: the parsed form of a request, and some fields of the body.
 
 use crate::conversation::Conversation;
 use crate::problem::Problem;
@@ -48,9 +47,9 @@ pub(crate) struct Common {
     /// The model that the client wants: `polity`, `polity-direct`, or the name of an agent.
     pub(crate) model: String,
     pub(crate) stream: Option<bool>,
-    /// The field `polity_task` names the task to continue.
+    /// If this object has a field `polity_task`, that field names the task to continue.
     metadata: Option<Map<String, Value>>,
-    /// The person who asks, for a program that serves several people.
+    /// The name of the person who asks. A program that serves several people sends it.
     user: Option<String>,
     safety_identifier: Option<String>,
     tool_choice: Option<Value>,
@@ -73,14 +72,14 @@ impl Common {
         }
     }
 
-    /// Refuses a request that requires a tool call, because the client would misread an answer without a call.
+    /// Refuses a request that requires a tool call. The answer never contains a call, so the client would misread it.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         check_choice("tool_choice", self.tool_choice.as_ref())
     }
 }
 
-/// Refuses a request that requires a tool call. If the client leaves the choice to the model, the client must expect
-/// an answer without a call, so such a request is accepted.
+/// Refuses a request that requires a tool call. Accepts a request that leaves the choice to the model: its client must
+/// expect an answer without a call.
 pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Problem> {
     let may_be_ignored =
         choice.is_none_or(|choice| choice.is_null() || matches!(choice.as_str(), Some("auto" | "none")));
@@ -91,7 +90,8 @@ pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Pr
     Err(unsupported(param, message))
 }
 
-/// Builds the error for an unsupported parameter that the endpoint cannot ignore without misleading the client.
+/// Builds the error for an unsupported parameter. It is an error because the client would be misled if the endpoint
+/// ignored the parameter.
 pub(crate) fn unsupported(param: &str, message: &str) -> Problem {
     Problem::invalid("unsupported_parameter", param, message)
 }
@@ -102,9 +102,9 @@ pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Pr
         .map_err(|error| Problem::invalid("invalid_body", "", format!("cannot parse the body: {error}")))
 }
 
-/// Returns the JSON Schema that the answer must fit. `format` is the client's object with the field `type`. `pointer`
-/// is the JSON pointer to the schema in this object. `param` is the place of the object in the body; errors show this
-/// place.
+/// Returns the JSON Schema that the answer must fit. `format` is the object in which the client describes the form of
+/// the answer. `pointer` is the JSON pointer to the schema in this object. `param` is the place of this object in the
+/// body, for errors.
 pub(crate) fn schema_of(
     format: Option<&Value>,
     pointer: &str,

@@ -34,11 +34,11 @@ use tokio::sync::mpsc;
 /// Maximum size of a request without its attachments, in bytes.
 const ROOM_FOR_WORDS: usize = 8 << 20;
 
-/// Longest silence of a stream before it sends a keep-alive comment.
+/// After this time without an event, a stream sends a keep-alive comment.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Maximum number of events of a streamed answer that wait for a slow client. When so many events wait, the async
-/// task that writes the answer waits too.
+/// A streamed answer has a queue of events, for a slow client. This is the maximum length of the queue. When the queue
+/// is full, the async task that writes the answer waits.
 const PIECES: usize = 64;
 
 /// The header with the id of the task, in requests and in answers.
@@ -224,8 +224,8 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
     forget_bytes(&mut asked.conversation, memory.as_ref());
     drop(room);
-    // The client waits for the answer to the message `awaits`, and this message determines the form of the answer. If
-    // the client only replies to an agent's question, the form stays the same.
+    // The client waits for the answer to the message `awaits`. This message determines the form of the answer, even if
+    // the current request only replies to an agent's question.
     let awaited = society.message(&sent.awaits).await.map_err(|error| Problem::of_store(&error))?;
     let payload = awaited.and_then(|awaited| awaited.payload);
     if payload.is_some_and(|payload| payload.contains_key(RESULT_SCHEMA)) {
@@ -246,7 +246,8 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     Ok(response)
 }
 
-/// Frees the attachments, and returns their memory to the budget for bodies, because the answer may take hours.
+/// Frees the attachments, and returns their memory to the budget for bodies. Otherwise they would use up the budget
+/// until the answer comes, which may take hours.
 fn forget_bytes(conversation: &mut Conversation, memory: Option<&Share>) {
     conversation.forget_bytes();
     if let Some(memory) = memory {
@@ -273,7 +274,7 @@ async fn find_previous(society: &Society, response: &str) -> Result<String, Prob
     })
 }
 
-/// Number of answered calls of `polity-direct`. It makes the ids of these answers unique.
+/// Number of answered calls of `polity-direct`. The ids of the answers contain this number, so that they are unique.
 static DIRECT_CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Calls root's service directly. The service gets text only; a placeholder replaces each attachment.
@@ -384,7 +385,8 @@ fn streamed(
 ) -> Response {
     let (pieces, receiver) = mpsc::channel::<Frame>(PIECES);
     tokio::spawn(async move {
-        // The conversation takes memory until the answer has been given.
+        // Keep the share of the memory budget until the answer has been given, because the conversation takes memory
+        // until then.
         let _memory = memory;
         let told = tell(&shared, &asked, &sent, &mut writer, &pieces);
         let told = tokio::select! {
@@ -445,8 +447,8 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Record the answer before sending the last piece, so that a client that has got the last piece can
-                // continue the conversation at once.
+                // Record the answer before the last piece is sent. Then a client can continue the conversation as soon
+                // as it has got the last piece.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;
@@ -461,7 +463,7 @@ async fn tell(
 }
 
 /// Records that the client got the answer and that the person has seen it. The conversation can then continue from the
-/// answer. If the answer does not have the requested form, this records a failure instead.
+/// answer. If the answer does not have the requested form, the function records a failure instead.
 async fn give(
     society: &Society,
     asked: &Asked,

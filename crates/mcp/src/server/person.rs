@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
-/// Maximum number of times that the server answers the same call with questions. Clients give up a call after ten
-/// rounds, so the server asks any further questions during the next call.
+/// Maximum number of rounds in one call. In each round, the server returns questions, and the client repeats the call
+/// with the replies. Clients give up a call after ten rounds. Further questions wait for the next call.
 const MOST_ROUNDS: u32 = 8;
 
 /// Data that the client gets with the questions, and sends back when it repeats the call. The data are not secret. If
@@ -28,13 +28,13 @@ const MOST_ROUNDS: u32 = 8;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
-    /// Number of times that the server has answered this call with questions.
+    /// Number of times that the server has returned questions instead of the result of this call.
     rounds: u32,
     put_off: BTreeSet<ApprovalId>,
 }
 
-/// Returns how the client of a call can ask the person, and the queue of the questions that the client must show
-/// during the call.
+/// Returns two things: how the client of a call can ask the person, and a queue. The queue holds the questions that the
+/// client must show during the call.
 pub(super) fn of(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -64,7 +64,7 @@ pub(super) fn of(
     (person, receiver)
 }
 
-/// Returns the number of times that the server has already answered a call with questions.
+/// Returns how often the server has already returned questions instead of the result of this call.
 pub(super) fn rounds(request: &CallToolRequestParams) -> u32 {
     state(request).rounds
 }
@@ -88,8 +88,8 @@ pub(super) fn required(questions: Questions, rounds: u32) -> InputRequiredResult
     InputRequiredResult::new(Some(requests), serde_json::to_string(&state).ok())
 }
 
-/// Asks the client to show a question, and passes the person's reply to the tool. If the question ends in another way
-/// before the reply, tells the client to remove the question.
+/// Asks the client to show a question, and passes the person's reply to the tool. If the tool stops waiting before the
+/// person replies, tells the client to remove the question.
 pub(super) async fn ask(peer: &Peer<RoleServer>, inquiry: Inquiry) {
     let Inquiry { approval, reply: mut wanted } = inquiry;
     let Some(params) = params(&approval) else { return };
@@ -120,7 +120,7 @@ impl Shown {
         self.0 = None;
         match response {
             Ok(Ok(ClientResult::ElicitResult(result))) => reply(&result),
-            // The client could not ask the person, answered with something else, or has disconnected.
+            // The client could not ask the person, sent another kind of result, or has disconnected.
             Ok(_) | Err(_) => Reply::PutOff,
         }
     }
@@ -129,7 +129,7 @@ impl Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // If no async runtime is running, the connection is closed too, so the client needs no message.
+        // If no async runtime is running, the connection is already closed. The client needs no message then.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // Fails only if the client has disconnected.

@@ -1,9 +1,9 @@
 //! The route `/mcp`: requests without a session, and sessions for clients that can ask their user.
 //!
-//! Before protocol 2026-07-28, two things need a session: the server must know what the client can do, and the user's
-//! answer must reach the call that asked. So a client gets a session if its first message says that it can ask its
-//! user. All other clients get no session. The server stores no session: if a client uses a session after a restart,
-//! the server creates the session again.
+//! Before protocol 2026-07-28, the server needs a session to ask the user. The session tells the server what the client
+//! can do, and it brings the user's answer to the call that asked. So a client gets a session if its first message says
+//! that it can ask its user. All other clients get no session. The server does not store sessions on disk. If a client
+//! uses an old session after a restart of the server, the server creates this session again.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -27,14 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Largest request, in bytes: room for a file in base64 and some text.
+/// Maximum size of a request, in bytes. A request of this size can contain a file in base64 and some text.
 const LARGEST_REQUEST: usize = 96 << 20;
 
 /// Maximum size of an `initialize` request that can get a session, in bytes. A larger request is served without a
 /// session.
 const LARGEST_BEGINNING: usize = 64 << 10;
 
-/// Largest text with which the SDK refuses a request, in bytes.
+/// Maximum length of the text that the SDK returns when it refuses a request, in bytes.
 const LARGEST_REFUSAL: usize = 64 << 10;
 
 /// The code of JSON-RPC for a request whose body cannot be parsed.
@@ -46,8 +46,8 @@ const INVALID_REQUEST: i64 = -32_600;
 /// Header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The server forgets a session after this time without a message, and creates the session again when the client uses
-/// it. No call waits as long as this.
+/// If a session has no message for this time, the server forgets the session. When the client uses the session again,
+/// the server creates it again. No call waits for this long.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1_200);
 
 /// Builds the route `/mcp`. `new` makes a handler for each request or session. `ending` is cancelled when the daemon
@@ -132,29 +132,30 @@ fn is_json(request: &Request) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Turns the SDK's refusal of a JSON body into an error of JSON-RPC. The SDK refuses in plain text. If it cannot parse
-/// the body, it answers with the status 415, as if the content type were wrong.
+/// If the SDK has refused a JSON body, turns its response into an error of JSON-RPC. The SDK's own response is plain
+/// text. If the SDK cannot parse the body, it even returns the status 415, as if the content type were wrong.
 async fn in_json_rpc(response: Response) -> Response {
     let (status, code) = match response.status() {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (StatusCode::BAD_REQUEST, PARSE_ERROR),
         StatusCode::PAYLOAD_TOO_LARGE => (StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST),
         _ => return response,
     };
-    // The SDK has the whole text in memory, so reading it cannot fail. Without it, the code still says what is wrong.
+    // The SDK has the whole text in memory, so the read cannot fail. Even with an empty text, the error code would say
+    // what is wrong.
     let said = to_bytes(response.into_body(), LARGEST_REFUSAL).await.unwrap_or_default();
     let message = String::from_utf8_lossy(&said);
     let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
     (status, Json(error)).into_response()
 }
 
-/// Returns whether a message begins a connection with a client that can ask its user.
+/// Returns whether a message is the first message of a client that can ask its user.
 fn can_ask(message: &Bytes) -> bool {
     let message: Value = serde_json::from_slice(message).unwrap_or_default();
     message["method"] == "initialize" && message["params"]["capabilities"]["elicitation"].is_object()
 }
 
-/// A session store that creates lost sessions again. It needs no stored data for this: every session belongs to a
-/// client that can ask its user.
+/// A session store that creates lost sessions again. It stores no data. All it must know is that the client can ask its
+/// user, and this is true of every client with a session.
 struct Remade;
 
 impl SessionStore for Remade {
@@ -170,8 +171,8 @@ impl SessionStore for Remade {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(ElicitationCapability::default());
         let client = Implementation::new("unknown", "0");
-        // The version 2025-06-18 of the protocol is the first with questions to the user. Later versions do not change
-        // the features that this server uses.
+        // The protocol has questions to the user since the version 2025-06-18. Later versions do not change the
+        // features that this server uses.
         let began = InitializeRequestParams::new(capabilities, client)
             .with_protocol_version(ProtocolVersion::V_2025_06_18);
         Box::pin(async { Ok(Some(SessionState::new(began))) })

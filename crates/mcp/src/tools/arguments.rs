@@ -45,9 +45,10 @@ pub(crate) struct Attached {
 pub(crate) struct FollowTask {
     /// The id of the task.
     pub(crate) task: String,
-    /// `next` of the previous call; without it, everything that has happened is returned.
+    /// The field `next` from the result of the previous call. Without it, the result contains everything that has
+    /// happened.
     pub(crate) after: Option<i64>,
-    /// How long to wait at most, in seconds: 20 by default, 0 not to wait, 600 at most.
+    /// Longest time to wait, in seconds. The default is 20, and the maximum is 600. With 0, the call does not wait.
     pub(crate) wait_seconds: Option<u64>,
 }
 
@@ -55,8 +56,8 @@ pub(crate) struct FollowTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SendMessage {
-    /// The id of an agent. A message to root continues the task in the field `task`; without this field, it begins a
-    /// new task.
+    /// The id of an agent. A message to root continues the task that the field `task` names. If this field is missing,
+    /// the message begins a new task.
     pub(crate) to: String,
     /// The text of the message.
     pub(crate) text: String,
@@ -72,7 +73,7 @@ pub(crate) struct SendMessage {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct AnswerQuestion {
-    /// The id of the message that asks.
+    /// The id of the message that contains the question.
     pub(crate) question: MessageId,
     /// The text of the answer.
     pub(crate) text: String,
@@ -96,7 +97,7 @@ pub(crate) struct ListTasks {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ListAgents {
-    /// Only agents hired for this task, and root.
+    /// Only root and the agents hired for this task.
     pub(crate) task: Option<TaskId>,
     /// Only agents in this state.
     pub(crate) state: Option<AgentState>,
@@ -145,7 +146,7 @@ pub(crate) struct ReadArtifact {
     /// The reference, as artifact:….
     #[serde(rename = "ref")]
     pub(crate) reference: String,
-    /// Where the page of a text begins, in characters.
+    /// If the artifact is a text: where the page to read begins, in characters.
     pub(crate) offset: Option<u64>,
     /// Largest number of characters in the page.
     pub(crate) limit: Option<u64>,
@@ -157,7 +158,7 @@ pub(crate) struct ReadArtifact {
 pub(crate) struct Stop {
     /// The id of the agent; `root` means everybody. Leave it out to stop a task.
     pub(crate) agent: Option<AgentId>,
-    /// Whether to include all descendants of the agent, which is the default.
+    /// The agents that the call affects: the agent with all its descendants (the default), or the agent alone.
     #[serde(default)]
     pub(crate) scope: Scope,
     /// The task to stop as a whole, instead of an agent.
@@ -170,7 +171,7 @@ pub(crate) struct Stop {
 pub(crate) struct Steer {
     /// The id of the agent; `root` means everybody.
     pub(crate) agent: AgentId,
-    /// Whether to include all descendants of the agent, which is the default.
+    /// The agents that the call affects: the agent with all its descendants (the default), or the agent alone.
     #[serde(default)]
     pub(crate) scope: Scope,
 }

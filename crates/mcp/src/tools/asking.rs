@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Person {
     /// The client cannot ask.
     Absent,
-    /// The client asks while its own call of a tool waits.
+    /// The client asks the person while the client's call of a tool is waiting.
     During(mpsc::Sender<Inquiry>),
     /// The client gets the questions as the result of its call, and repeats the call with the answers.
     Between(Told),
@@ -55,9 +55,9 @@ impl<'a> Asking<'a> {
         Self { society, task, inquiries, shown: None, put_off: BTreeSet::new() }
     }
 
-    /// Returns the open questions of the task, oldest first. If the question that the client shows is no longer open,
-    /// makes the client remove this question. If the client then shows no question, makes it show the oldest open
-    /// question that the person has not put off.
+    /// Returns the open questions of the task, oldest first. Also updates the question that the client shows. If this
+    /// question is no longer open, makes the client remove it. If the client shows no question now, makes the client
+    /// show the oldest open question that the person has not put off.
     pub(super) async fn look(&mut self) -> Result<Vec<ApprovalView>, Refusal> {
         let filter = ApprovalFilter {
             task: Some(self.task.clone()),

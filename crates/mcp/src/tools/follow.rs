@@ -1,4 +1,5 @@
-//! `follow_task`: reports the events of a task and the messages to the person, and asks the person about calls.
+//! `follow_task`: reports the events of a task, and the messages that agents send to the person. Also asks the person
+//! whether agents may make calls.
 
 use super::arguments::FollowTask;
 use super::asking::{Asking, Person};
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Default waiting time in seconds, shorter than the timeouts of clients.
+/// Default waiting time in seconds. It is shorter than the timeouts of clients.
 const WAIT_SECONDS: u64 = 20;
 
 /// Longest waiting time, in seconds.
@@ -36,7 +37,8 @@ const LINES: usize = 200;
 pub(crate) struct Followed {
     /// The task and its state.
     pub(crate) task: TaskView,
-    /// Whether nothing is left to do, except calls that wait for the user. If so, the last final message is the answer.
+    /// Whether the task has nothing left to do. Calls that wait for the user do not count. If true, the last final
+    /// message is the answer.
     pub(crate) finished: bool,
     /// Messages to the user, oldest first.
     pub(crate) messages: Vec<TaskMessage>,
@@ -67,7 +69,8 @@ pub(crate) struct TaskMessage {
 }
 
 /// Waits until the person gets a message, the task is idle, or the waiting time is over. While the client shows a
-/// question about a call, the wait continues for at most [`LONGEST_WAIT_SECONDS`].
+/// question about a call, the wait does not end for these reasons. It then ends at the latest [`LONGEST_WAIT_SECONDS`]
+/// after it began.
 pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
@@ -97,14 +100,14 @@ pub(crate) async fn follow(
     };
     let (stands, approvals) = loop {
         newest.mark_unchanged();
-        // Read the questions before the state of the task: the answer to a question removes the question and sets the
-        // state to open. In the other order, an answer between the two reads would look like a task that waits for
-        // nothing.
+        // Read the questions before the state of the task. An answer to a question removes the question and sets the
+        // state to open. If the state were read first and then an answer came, the task would look idle and without
+        // questions.
         let open = asking.look().await?;
         // Read the state before the events: if the task is idle, all its events are already in the database.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
-        // Read the questions again. If the two lists differ, a question was asked or answered in the meantime, and this
-        // loop starts again.
+        // Read the questions again. If the two lists differ, a question was asked or answered in the meantime. The loop
+        // then starts again.
         let approvals = asking.look().await?;
         if let Some(put_off) = &put_off {
             let new: Vec<ApprovalView> =

@@ -314,8 +314,8 @@ async fn the_first_answer_counts() {
         let mode = Generation::Current.mode();
         let mut client = connect(&world, over, mode, can_ask(), vec![Does::Ponders]).await;
         let task = client.give().await;
-        // While the client shows the question, somebody else denies the call. Then the person allows the call in the
-        // client.
+        // While the client shows the question, somebody else denies the call. Then the person answers in the client
+        // that the call is allowed.
         let asked = client.client.peer().call_tool_once(follow(&task)).await.unwrap();
         let rmcp::model::CallToolResponse::InputRequired(asked) = asked else { panic!("{asked:?}") };
         let (id, _) = asked.input_requests.unwrap().pop_first().unwrap();
@@ -376,7 +376,7 @@ async fn a_client_is_asked_after_a_restart_without_beginning_anew() {
     assert_eq!(world.send(Some(&session), hello).await.status(), 202);
     let given = world.call("give_task", json!({"prompt": "write notes"})).await;
     world.open_question().await;
-    // The second router does not know the sessions of the first router, as after a restart of the daemon.
+    // The second router does not know the sessions of the first router. A restart of the daemon has the same effect.
     let world = World::of(Arc::clone(&world.society), world.directory);
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "follow_task", "arguments": {"task": given["task"], "waitSeconds": 50}}});

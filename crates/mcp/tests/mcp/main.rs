@@ -24,7 +24,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// A model that asks the user two questions in its first reply, and answers with one word after that.
+/// A model that asks the user two questions in its first reply. Each later reply is one word.
 #[derive(Default)]
 struct Asking(AtomicBool);
 
@@ -361,7 +361,7 @@ async fn a_body_that_is_no_message_is_refused_in_the_form_of_the_protocol() {
     check("application/json", "{".to_owned(), 400, json!(-32_700)).await;
     check("application/json; charset=utf-8", "[".repeat(100_000), 400, json!(-32_700)).await;
     check("application/json", " ".repeat((96 << 20) + 1), 413, json!(-32_600)).await;
-    // Here the content type is what is wrong.
+    // In this request, the content type really is wrong.
     check("text/plain", "{}".to_owned(), 415, Value::Null).await;
 }
 

@@ -9,7 +9,8 @@ use zip::result::ZipError;
 
 use super::Stop;
 
-/// Limit for the bytes that are unpacked from one archive. The sizes that the archive declares are not trusted.
+/// Maximum number of bytes that are unpacked from one archive. The unpacked bytes are counted, because the sizes that
+/// the archive declares may be wrong.
 const MAX_INFLATED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Limit for the number of files in an archive.
@@ -22,8 +23,8 @@ pub(super) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Stop> {
-        // An Office file with a password is not a zip archive. It has the container format of older Office files, OLE,
-        // so its first bytes reveal it.
+        // An Office file with a password is not a zip archive. It is in OLE, the container format of older Office
+        // files. The first bytes show this.
         const OLE_SIGNATURE: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0];
         if bytes.starts_with(OLE_SIGNATURE) {
             return Err(Stop::Encrypted);
@@ -61,7 +62,8 @@ impl<'a> Archive<'a> {
         self.read(name)?.ok_or_else(|| Stop::unreadable(format_args!("the archive has no file {name}")))
     }
 
-    /// Unpacks every file once to check the limits, before a library without limits reads the archive.
+    /// Checks the limits: unpacks every file once. A library that has no limits may read the archive only after this
+    /// check.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         for index in 0..self.zip.len() {
             let file: ZipFile<'_, _> = self.zip.by_index(index).map_err(stop)?;
@@ -79,7 +81,7 @@ fn stop(error: ZipError) -> Stop {
     }
 }
 
-/// Converts a reference to a path from the root of the archive. The file at path `file` contains the reference.
+/// Takes a reference that the file at path `file` contains. Converts it to a path from the root of the archive.
 pub(super) fn path_beside(file: &str, reference: &str) -> String {
     let reference = percent_decode_str(reference).decode_utf8_lossy();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -42,8 +42,8 @@ impl Order {
     }
 }
 
-/// The exit codes of a child that ends by itself. A panic has the exit code 101, which is not among them, so the parent
-/// can tell a crash from these endings.
+/// The ways in which a child ends by itself, each with its own exit code. None of these codes is 101, the exit code of
+/// a panic. So the parent can distinguish these endings from a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(super) enum Ending {
     Whole,

@@ -16,7 +16,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
         .find_map(|[path]| path)
         .ok_or_else(|| Stop::unreadable("the container names no package"))?;
     let package = archive.require(&package_path)?;
-    // Often only fonts are encrypted, so the book is refused only if a chapter is encrypted.
+    // The book is refused only if a chapter is encrypted. In many books, only fonts are encrypted.
     let encryption = archive.read("META-INF/encryption.xml")?.unwrap_or_default();
     let encrypted = attributes(&encryption, "CipherReference", ["URI"])?;
     let encrypted: HashSet<String> =

@@ -60,7 +60,7 @@ fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, S
     let Some(relationships) = archive.read(&relationships_of(slide))? else { return Ok(None) };
     let relationships = attributes(&relationships, "Relationship", ["Type", "Target"])?;
     let target = relationships.into_iter().find_map(|[kind, target]| {
-        // The prefix of the relationship differs between variants of the format, so only the end is compared.
+        // Only the end of the type is compared, because its beginning differs between variants of the format.
         if kind?.ends_with("/relationships/notesSlide") { target } else { None }
     });
     match target {
@@ -94,8 +94,8 @@ fn office_mark(element: &str) -> Mark {
         "tc" => Mark::Cell,
         "tab" => Mark::Tab,
         "br" | "cr" => Mark::Break,
-        // Properties (`pPr`, `rPr`) contain no text; an element `tab` in them only defines a tab stop. A `Fallback`
-        // repeats the content of the `Choice` before it. So skip all three.
+        // Skip three elements. The properties `pPr` and `rPr` contain no text: an element `tab` in them only defines a
+        // tab stop. A `Fallback` repeats the content of the `Choice` before it.
         "pPr" | "rPr" | "Fallback" => Mark::Skip,
         _ => Mark::Other,
     }

@@ -33,26 +33,26 @@ impl Default for ChildBounds {
             time: Duration::from_secs(30),
             // About the length of a long book.
             output_chars: 2_000_000,
-            // Four times the size to which an archive may unpack.
+            // Four times the maximum size of an unpacked archive.
             memory: 1024 * 1024 * 1024,
         }
     }
 }
 
-/// Limit for the children that run at the same time: each may use a gigabyte.
+/// Maximum number of children that run at the same time. It is small because each child may use a gigabyte of memory.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Maximum size of the part of a child's standard error that the parent keeps, in bytes.
+/// Maximum number of bytes of a child's standard error that the parent keeps.
 const MAX_REASON_BYTES: u64 = 300;
 
 /// Extracts the text of a document in a separate process.
 ///
 /// Starts `program` with [`EXTRACT_ARGUMENT`] and further arguments, and with an empty environment. The program must
 /// pass the further arguments to [`child_main`](super::child_main). The child is killed when its time is over, and when
-/// the returned future is dropped. Only a few children run at the same time; the time before the child
-/// starts does not count towards the time limit.
+/// the returned future is dropped. Only a few children run at the same time, so the child may have to wait before it
+/// starts. This wait does not count towards the time limit.
 ///
 /// # Errors
 ///
@@ -119,16 +119,16 @@ async fn converse(
     const MAX_UTF8_BYTES_PER_CHAR: u64 = 4;
     let max_bytes = u64::try_from(output_chars).unwrap_or(u64::MAX).saturating_mul(MAX_UTF8_BYTES_PER_CHAR);
     let feed = async {
-        // A child that needs no more input closes the pipe. That is no failure: the child's exit code tells how the
-        // child ended.
+        // The write fails if the child needs no more input and closes the pipe. This error is ignored, because the
+        // child's exit code tells how the child ended.
         let _ = stdin.write_all(bytes).await;
         drop(stdin);
         Ok(())
     };
     let hear = async {
         let mut text = Vec::new();
-        // Read one byte more than allowed, to notice that an answer is too long. After this read the pipe closes, so
-        // the child cannot go on writing.
+        // Read up to one byte more than allowed, so that an answer that is too long is noticed. After this read, the
+        // pipe closes and the child cannot write any more.
         stdout.take(max_bytes.saturating_add(1)).read_to_end(&mut text).await?;
         Ok(text)
     };

@@ -38,8 +38,9 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 }
 
 fn read_page(document: &Document, page: u32, sink: &mut Sink) -> Result<(), Stop> {
-    // The library panics on fonts and values that it does not expect. A panic loses only the current page. No state
-    // stays half changed: each page has its own output, and the sink is consistent after every character.
+    // The library panics on fonts and values that it does not expect. Panics are caught, so that only the current page
+    // is lost. A panic leaves no state half changed: each page has its own output, and the sink is consistent after
+    // every character.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         output_doc_page(document, &mut PlainTextOutput::new(&mut *sink), page)
     }));

@@ -14,7 +14,7 @@ use self::words::{Meaning, meaning};
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// Limit for the nesting of groups. Real files stay below a hundred.
+/// Maximum depth of nested groups. In real files, the depth stays below a hundred.
 const MAX_DEPTH: usize = 10_000;
 
 /// Reads the text of the document, without headers, footers, hidden text and deleted text.
@@ -59,7 +59,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 
 struct Document<'a> {
     sink: &'a mut Sink,
-    /// For each open group, the state to restore when it closes.
+    /// For each open group, the state before this group began. When the group closes, this state applies again.
     groups: Vec<Group>,
     now: Group,
     /// The code page of text whose font specifies no code page.
@@ -70,8 +70,8 @@ struct Document<'a> {
     run: Vec<u8>,
     /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
-    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read. Only
-    /// programs that do not know Unicode show the substitute.
+    /// Number of characters still to skip. These characters are the substitute for a Unicode character, which was
+    /// already read. Only programs that do not know Unicode show the substitute.
     to_skip: u32,
 }
 
@@ -91,9 +91,11 @@ enum Place {
     Text,
     /// The text goes into the text of the document. The end of the group adds a closing bracket.
     Footnote,
-    /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
+    /// The group lists the fonts. Its text, the names of the fonts, is dropped. Only the character sets of the fonts
+    /// matter.
     Fonts,
-    /// Only programs that know an extension of RTF use this group, but all programs use some of the groups inside it.
+    /// The group belongs to an extension of RTF. Programs that do not know the extension ignore the group, except for
+    /// some of the groups inside it.
     Extension,
     /// The group contains a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,

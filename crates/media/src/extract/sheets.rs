@@ -9,8 +9,8 @@ use super::archive::Archive;
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// Maximum number of tabs for consecutive empty cells. Real tables have no wider gaps; without a maximum, a single
-/// cell in the last column would cause thousands of tabs.
+/// Maximum number of tabs for consecutive empty cells. Without a maximum, a single cell in the last column would cause
+/// thousands of tabs. Gaps in real tables are not wider than this maximum.
 const MAX_GAP: u32 = 64;
 
 /// Reads the values of all sheets, and leaves out sheets that cannot be read.
@@ -29,7 +29,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
     Ok(completeness)
 }
 
-/// Opens a workbook. The content of the file determines the format, because files often declare the format of another
+/// Opens a workbook. Determines the format from the content of the file. The declared format is often that of another
 /// spreadsheet program.
 fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
     let file = Cursor::new(bytes);
@@ -58,8 +58,8 @@ fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
 
 fn read_sheet(workbook: &mut Sheets<Cursor<&[u8]>>, name: &str, sink: &mut Sink) -> Result<(), Stop> {
     let mut position = Position::default();
-    // Read XLSX, the most common format, cell by cell. The library could also return the whole sheet as a range, but a
-    // range contains all empty cells: billions of cells if a sheet uses only two opposite corners.
+    // Read XLSX, the most common format, cell by cell. Do not read the sheet as a range: a range contains all empty
+    // cells. If a sheet uses only two opposite corners, these are billions of cells.
     if let Sheets::Xlsx(workbook) = workbook {
         let mut cells = workbook.worksheet_cells_reader(name).map_err(Stop::unreadable)?;
         while let Some(cell) = cells.next_cell().map_err(Stop::unreadable)? {
@@ -125,7 +125,7 @@ fn write_time(time: &ExcelDateTime, sink: &mut Sink) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Replaces line breaks and tabs in a cell by spaces, because they would make one cell look like several cells.
+/// Replaces line breaks and tabs in a cell by spaces. Otherwise one cell would look like several cells.
 fn one_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }

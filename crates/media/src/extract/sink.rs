@@ -23,7 +23,7 @@ impl Sink {
         Self { text: String::new(), chars_left: max_chars }
     }
 
-    /// Writes text. Each run of white space becomes one space, or nothing at the beginning of a line.
+    /// Writes text. Each run of white space becomes one space. White space at the beginning of a line is dropped.
     pub(super) fn write_collapsed(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             if !character.is_whitespace() {

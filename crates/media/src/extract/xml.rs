@@ -9,11 +9,11 @@ use quick_xml::{Reader, XmlVersion};
 use super::Stop;
 use super::sink::{Part, Sink};
 
-/// Limit for the number of open elements. Real documents stay far below this limit, even if they are malformed and
+/// Maximum number of open elements. Real documents stay far below it. This is true even of malformed documents that
 /// never close an element.
 const MAX_DEPTH: usize = 100_000;
 
-/// The name of the part around the notes to a slide: they are written between `<notes>` and `</notes>`.
+/// The name of the part that contains the notes to a slide. The notes are written between `<notes>` and `</notes>`.
 pub(super) const NOTES: &str = "notes";
 
 /// The meaning of an element for the text.
@@ -43,7 +43,7 @@ pub(super) enum Mark {
     Other,
 }
 
-/// Whether white space belongs to the text, or only lays out the XML.
+/// Whether white space is part of the text, or was only added to lay out the XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhiteSpace {
     Kept,
@@ -79,8 +79,8 @@ pub(super) fn write_text(
     }
 }
 
-/// Returns the attributes `names` of every element called `element`, in the order of the file. `element` has no
-/// prefix; the `names` have prefixes, as in `r:id`.
+/// Returns some attributes of every element called `element`, in the order of the file: those that `names` lists.
+/// `element` is written without a prefix, and `names` are written with prefixes, as in `r:id`.
 pub(super) fn attributes<const COUNT: usize>(
     xml: &[u8],
     element: &str,
@@ -108,8 +108,8 @@ fn reader(xml: &[u8]) -> Reader<&[u8]> {
     let mut reader = Reader::from_reader(xml);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
-    // Many files that claim to be XHTML are malformed, but their text is still useful. So end tags need not match start
-    // tags.
+    // End tags need not match start tags. Many files that claim to be XHTML are malformed in this way, but their text
+    // is still useful.
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;

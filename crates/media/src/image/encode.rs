@@ -25,12 +25,12 @@ pub(super) struct Encoded {
     pub(super) size: Size,
 }
 
-/// JPEG qualities to try at each scale. If even the last quality gives too many bytes, polity reduces the scale,
-/// because text stays easier to read in a smaller picture than in a picture of lower quality.
+/// JPEG qualities to try at each scale. If even the last quality gives too many bytes, polity reduces the scale and not
+/// the quality: text is easier to read in a smaller picture than in a picture of lower quality.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
-/// If the file is too large even in the last quality, polity multiplies each side by this factor, which halves the
-/// number of pixels.
+/// Factor by which polity multiplies each side of the picture, if the file is too large even in the last quality. This
+/// halves the number of pixels.
 const SHRINK: f64 = 0.7;
 
 /// Number of scales to try. The last scale shrinks a side of 2,000 pixels to 28.
@@ -83,12 +83,13 @@ fn within_edge(pixels: &DynamicImage, edge: u32) -> Result<Cow<'_, DynamicImage>
     Ok(Cow::Owned(scaled))
 }
 
-/// Multiplies a length by a factor, but returns at least 1. The factor is between 0 and 1, so the product fits `u32`.
+/// Returns a length multiplied by a factor, but at least 1. The factor must be between 0 and 1, so that the product
+/// fits `u32`.
 fn shortened(length: u32, factor: f64) -> u32 {
     ((f64::from(length) * factor).round() as u32).max(1)
 }
 
-/// Replaces transparency by white: JPEG has no transparency, and a page or a chat shows a picture on white.
+/// Replaces transparency by white, because JPEG has no transparency. Pages and chats show pictures on white.
 fn on_white(picture: Cow<'_, DynamicImage>) -> Cow<'_, DynamicImage> {
     let Some(pixels) = picture.as_rgba8() else {
         return picture;

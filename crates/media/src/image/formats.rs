@@ -2,8 +2,8 @@
 
 use image::ImageFormat;
 
-/// Determines the format of a picture from its first bytes, or else from the declared type. Returns `None` if this
-/// crate cannot read the format.
+/// Determines the format of a picture from its first bytes. If these are unknown, determines it from the declared type.
+/// Returns `None` if this crate cannot read the format.
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
         // A cursor file has the layout of an icon file, with another number in its header. The first bytes do not
@@ -15,7 +15,7 @@ pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     image::guess_format(bytes).ok().or_else(called).filter(ImageFormat::reading_enabled)
 }
 
-/// Returns the MIME type of a format that servers accept; `None` for any other format.
+/// If servers accept the format, returns its MIME type. Otherwise returns `None`.
 pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
     match format {
         ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif => {

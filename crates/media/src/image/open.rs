@@ -10,14 +10,15 @@ use super::formats::{format_of, taken_by_servers};
 use super::strip::is_cut_short;
 use super::{ImageError, Size};
 
-/// Memory limit for the pixels of one picture, in bytes: 64 million pixels with transparency.
+/// Memory limit for the pixels of one picture, in bytes. 64 million pixels with transparency need this much memory.
 pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Longest side that is decoded, in pixels. A JPEG header cannot contain a larger number.
 pub const MAX_DECODED_EDGE: u32 = 65_535;
 
 /// Maximum size of a colour profile that is copied into a new file, in bytes. Profiles of screens and cameras have a
-/// few thousand bytes. Profiles of printing presses have about a million bytes, which are better used for pixels.
+/// few thousand bytes. Profiles of printing presses have about a million bytes. They are not copied, because these
+/// bytes are better used for pixels.
 const MAX_PROFILE_BYTES: usize = 64 * 1024;
 
 /// The facts from the header of a picture.
@@ -61,8 +62,8 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// Returns whether servers accept the file. Returns `false` for GIF, because some servers refuse GIF, and for an
-    /// animated WebP.
+    /// Returns whether servers accept the file. Returns `false` for two more kinds of files: a GIF, because some
+    /// servers refuse GIF, and an animated WebP.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {
             (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,
@@ -82,7 +83,7 @@ impl Source {
         self.format.to_mime_type()
     }
 
-    /// Returns whether the pixels were already compressed with loss, so that PNG has no advantage over JPEG.
+    /// Returns whether the pixels count as already compressed with loss. PNG then has no advantage over JPEG.
     pub(super) fn is_lossy(&self, picture: &Picture) -> bool {
         match self.format {
             ImageFormat::Jpeg => true,
@@ -127,7 +128,8 @@ impl Source {
         pixels.apply_orientation(self.orientation);
         let pixels = eight_bits(pixels);
         let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
-        // The decoders convert CMYK to RGB. A CMYK profile would no longer match the channels, so it is dropped.
+        // Drop a profile for other channels than those of the pixels. The decoders convert CMYK to RGB, so a CMYK
+        // profile no longer matches.
         let profile = profile.filter(|profile| {
             profile.len() <= MAX_PROFILE_BYTES
                 && profile.get(16..20).is_some_and(|space| space == colour_space)

@@ -28,15 +28,15 @@ pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
     }
 }
 
-/// Returns whether a JPEG file ends before the end of its picture; `false` if that cannot be determined.
+/// Returns whether a JPEG file ends before its picture is complete. If that cannot be determined, returns `false`.
 pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     const SCAN: &[u8] = &[0xFF, 0xDA];
     const END: &[u8] = &[0xFF, 0xD9];
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some(after) = rest.strip_prefix(&[0xFF]) {
         if rest.starts_with(SCAN) {
-            // Compressed pixels never contain the bytes of the end marker, so it is enough to find these bytes
-            // anywhere. The end marker is usually at the very end of the file, so look there first.
+            // Search for the bytes of the end marker. Compressed pixels never contain these bytes, so they may be
+            // anywhere. Look at the very end of the file first, because the marker is usually there.
             return !rest.ends_with(END) && !rest.windows(2).any(|pair| pair == END);
         }
         rest = match after {
@@ -54,8 +54,8 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Returns a JPEG file without its metadata and without anything after the end of the picture. After that end, phones
-/// store further pictures, each with the place and the time at which it was taken.
+/// Returns a JPEG file without its metadata and without anything after the end of the picture. Phones store further
+/// pictures there, each with the place and the time at which it was taken.
 fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     const START: u8 = 0xD8;
     const END: u8 = 0xD9;
@@ -91,8 +91,8 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the length of the compressed pixels. The pixels end at the first marker that is neither an escaped 0xFF nor
-/// a restart marker.
+/// Returns the length of the compressed pixels. The pixels end at the first marker, except that they may contain
+/// escaped bytes 0xFF and restart markers.
 fn scan_length(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(2)
@@ -101,8 +101,8 @@ fn scan_length(bytes: &[u8]) -> Option<usize> {
 
 fn jpeg_segment_matters(marker: u8, content: &[u8]) -> bool {
     match marker {
-        // APP0 marks JFIF, and APP14 specifies how colours are stored. APP2 contains colour profiles, but also other
-        // data.
+        // Keep APP0 if it marks JFIF, and APP14 if it specifies how colours are stored. Keep APP2 if it contains a
+        // colour profile; some APP2 segments contain other data.
         0xE0 => content.starts_with(b"JFIF\0"),
         0xE2 => content.starts_with(b"ICC_PROFILE\0"),
         0xEE => content.starts_with(b"Adobe"),

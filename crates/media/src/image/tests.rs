@@ -29,7 +29,7 @@ fn noise(width: u32, height: u32) -> DynamicImage {
 fn file(pixels: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut bytes = Cursor::new(Vec::new());
     match format {
-        // The library reads only icons that have transparency, so add an alpha channel.
+        // Add an alpha channel, because the library reads only icons with transparency.
         ImageFormat::Ico => DynamicImage::ImageRgba8(pixels.to_rgba8()).write_to(&mut bytes, format).unwrap(),
         _ => pixels.write_to(&mut bytes, format).unwrap(),
     }
@@ -151,7 +151,7 @@ fn a_cursor_is_read_like_an_icon() {
 
 #[test]
 fn a_picture_of_light_is_as_bright_as_on_a_screen() {
-    // One grey pixel with a fifth of the full light, in shared-exponent form. On a screen, this light is a brightness
+    // One grey pixel in shared-exponent form. Its light is a fifth of the full light. On a screen, this is a brightness
     // of about 124 of 255.
     let hdr = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\x66\x66\x66\x7f";
     let (after, _, mime_type, _) = changed(&Bytes::from_static(hdr), "image/vnd.radiance", &BOUNDS);
@@ -355,8 +355,8 @@ fn a_picture_that_is_cut_short_anywhere_is_damaged() {
         jpeg_segment(0xE1, &[b"Exif\0\0".as_slice(), &file(&noise(4, 4), ImageFormat::Jpeg)].concat());
     check_cut_short(&jpeg_with(&pixels, &[with_thumbnail], b""), "image/jpeg", 1);
     check_cut_short(&file(&pixels, ImageFormat::WebP), "image/webp", 1);
-    // The last four bytes are the checksum of an empty chunk. A decoder can read the picture without them, so at least
-    // five bytes are removed here.
+    // The last four bytes are the checksum of an empty chunk. A decoder can read the picture without these four bytes,
+    // so the test removes at least five bytes.
     check_cut_short(&file(&pixels, ImageFormat::Png), "image/png", 5);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn a_zip_bomb_is_refused() {
     for mime_type in [DOCX, XLSX] {
         assert!(matches!(run(&bomb, mime_type), Err(ExtractError::InflatesTooMuch)), "{mime_type}");
     }
-    // If the memory limit is too small for the unpacked content, only the child fails.
+    // If the memory limit is too small for the unpacked content, the child fails, but not this process.
     let tight = ChildBounds { memory: 128 * 1024 * 1024, ..bounds() };
     let outcome = run_with(&std::env::current_exe().unwrap(), &bomb, DOCX, &tight);
     assert!(
@@ -101,8 +101,8 @@ pub(crate) fn entities_are_not_expanded_and_nothing_outside_is_read() {
 
 /// Marks each file of an archive as encrypted with a password.
 fn with_password(mut zip: Vec<u8>) -> Vec<u8> {
-    // In a zip archive, each file has a header and an entry in the directory. Both contain flags, at these offsets
-    // from the signature; the lowest flag means that the file is encrypted.
+    // In a zip archive, each file has a header and an entry in the directory. Each of the two begins with a signature,
+    // and contains flags at the given offset from this signature. The lowest flag means that the file is encrypted.
     for (signature, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
         for at in 0..zip.len() {
             if zip[at..].starts_with(signature) {
@@ -154,7 +154,8 @@ pub(crate) fn documents_cut_short_say_so() {
     }
 }
 
-/// Returns whether the outcome tells something about the document, and not about the communication with the child.
+/// Returns `false` if the outcome is a problem of the communication with the child. Any other outcome is a statement
+/// about the document.
 fn is_about_the_document(outcome: &Result<Extracted, ExtractError>) -> bool {
     match outcome {
         Ok(_) => true,

@@ -1,5 +1,5 @@
-//! Extracts documents in a real child process. The test program starts itself again as the child: under its own name,
-//! or under a name such as `hangs`, which tells the child how to misbehave.
+//! Extracts documents in a real child process. The test program starts itself again as the child. Under its own name,
+//! the child behaves well. Another name, such as `hangs`, tells the child how to misbehave.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         test();
         passed += 1;
     }
-    // `tests/attack.sh` reads this line, which has the form of the standard harness.
+    // `tests/attack.sh` reads this line, so the line has the form that the standard harness prints.
     println!("test result: ok. {passed} passed; 0 failed");
     ExitCode::SUCCESS
 }
@@ -220,7 +220,8 @@ fn a_child_that_misbehaves_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, time: Duration| {
         let bounds = ChildBounds { time, ..bounds() };
-        // The document is larger than the buffer of a pipe, so this also tests a child that never reads its input.
+        // The document is larger than the buffer of a pipe. So if a child never reads its input, the write of the
+        // document blocks. This is tested too.
         run_with(&alias(folder.path(), name), &[0; 1_000_000], PDF, &bounds)
     };
     let long = Duration::from_secs(600);

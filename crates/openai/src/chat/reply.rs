@@ -59,8 +59,7 @@ impl Head {
         vec![self.chunk(delta, None)]
     }
 
-    /// Returns the last chunks: the chunk that ends the answer, and the chunk with the usage if the client asked for
-    /// the usage.
+    /// Returns the chunk that ends the answer. If the client asked for the usage, a chunk with the usage follows.
     pub(crate) fn end(&self, usage: Usage) -> Vec<Frame> {
         let mut frames = vec![self.chunk(json!({}), Some("stop"))];
         if self.usage == UsageChunk::Wanted {

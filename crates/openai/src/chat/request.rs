@@ -1,5 +1,5 @@
-//! The body of `POST /v1/chat/completions`: which fields the route uses, which it ignores, and which it refuses because
-//! ignoring them would mislead the client.
+//! The body of `POST /v1/chat/completions`: which fields the route uses, which it ignores, and which it refuses. It
+//! refuses a field if the client would misread the answer after the route had ignored the field.
 
 use crate::conversation::Conversation;
 use crate::problem::Problem;
@@ -53,7 +53,8 @@ impl Body {
         Delivery::Streamed(if usage == Some(true) { UsageChunk::Wanted } else { UsageChunk::Unwanted })
     }
 
-    /// Refuses the fields that the route must not ignore: otherwise the client would misread the answer.
+    /// Refuses some fields that this route does not support. If the route ignored them, the client would misread the
+    /// answer.
     fn check(&self) -> Result<(), Problem> {
         self.common.check()?;
         check_choice("function_call", self.function_call.as_ref())?;

@@ -76,8 +76,8 @@ fn a_conversation_that_ends_with_results_of_tools_asks_what_the_person_said_last
     let before = conversation.background().remove("conversation").unwrap();
     assert_eq!(before[3], json!({"role": "tool", "text": "a.txt"}));
     assert_eq!(conversation.ending(with(&root())), None, "those tools were called for another model");
-    // After the agent has answered this conversation, a longer conversation that contains the answer continues the same
-    // task.
+    // The agent answers this conversation. Then the client sends the conversation with the answer and a new message.
+    // This longer conversation continues the same task.
     let reply = conversation.reply(with(&root()), "a.txt is in it");
     messages.as_array_mut().unwrap().extend([
         json!({"role": "assistant", "content": "a.txt is in it"}),
@@ -142,8 +142,8 @@ fn pictures_agents_and_people_make_another_conversation() {
     assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
 }
 
-/// Generates similar texts. As a result, two lists often contain the same characters, divided into texts at different
-/// places.
+/// Generates similar texts. So it often happens that two lists contain the same characters, but the texts begin and end
+/// at different places.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
         .prop_filter("says something", |text| !text.trim().is_empty())

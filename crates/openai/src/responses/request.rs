@@ -105,7 +105,7 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
     // A tool call, or the result of a tool call. The tool belongs to the client or to another model's server.
     if kind.ends_with("_output") {
         let output = &item["output"];
-        // The output may be a list of parts in the form of message parts, or any JSON.
+        // The output may be a list of parts, each in the form of a part of a message. It may also be any other JSON.
         let (text, attached) = match output {
             Value::Array(_) => part::content(output, &format!("{at}.output"))?,
             Value::String(text) => (text.clone(), Vec::new()),

@@ -64,7 +64,8 @@ async fn an_answer_has_all_that_clients_read() {
         (&body["usage"]["prompt_tokens"], &body["usage"]["completion_tokens"]),
         (&json!(spent.0), &json!(spent.1))
     );
-    // The person has seen the answer, but not root's interim message: the answer was not streamed.
+    // The person has seen the answer. The person has not seen root's interim message, because the answer was not
+    // streamed.
     let unshown = world.society.unshown().await.unwrap();
     assert!(unshown.iter().all(|letter| letter.message.finality == Finality::Interim), "{unshown:?}");
     assert_eq!(unshown.len(), 1);
@@ -94,8 +95,8 @@ async fn conversations_that_read_the_same_never_get_into_one_task() {
     let world = World::new().await;
     let (one, two) = (world.chat(json!([user("一")])).await, world.chat(json!([user("一")])).await);
     assert_ne!(one.task(), two.task(), "each was answered, so the second is not a repetition");
-    // Both tasks have the same messages. The first client that continues gets one of the tasks, and the second client
-    // gets the other task.
+    // Both tasks have the same messages. The first request that continues the conversation gets one of the tasks, and
+    // the second request gets the other task.
     let (one_text, two_text) = (one.text(), two.text());
     let first = world.chat(json!([user("一"), assistant(&one_text), user("二")])).await;
     let second = world.chat(json!([user("一"), assistant(&two_text), user("三")])).await;
@@ -505,8 +506,8 @@ async fn responses_have_the_same_tasks() {
     let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(!text.is_empty());
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    // A client can continue a conversation with the id of its last response or with all its messages, even if the
-    // earlier requests used a different route.
+    // There are two ways to continue a conversation: with the id of its last response, and with all its messages. Both
+    // work even if the earlier requests used the other route.
     let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
     let second = world.respond(more.clone()).await;
     assert_eq!(second.task(), task);

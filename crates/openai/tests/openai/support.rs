@@ -20,13 +20,13 @@ use tower::ServiceExt;
 pub(crate) struct World {
     pub(crate) society: Arc<Society>,
     pub(crate) router: Router,
-    /// Cancelled to simulate the shutdown of the daemon.
+    /// A test cancels this token to simulate the shutdown of the daemon.
     pub(crate) ending: CancellationToken,
     model: Arc<dyn ChatModel>,
     directory: TempDir,
 }
 
-/// A model that plays root: it replies with these steps in order, and repeats the last step forever.
+/// A model that plays root. It replies with these steps in order, and then repeats the last step forever.
 pub(crate) struct Script(Mutex<VecDeque<Say>>);
 
 #[derive(Clone)]

@@ -30,8 +30,8 @@ pub(super) enum Meaning {
     FontCodePage,
     /// Hides the text after the word, or shows it again if the number after the word is 0.
     Hidden,
-    /// Marks the text after the word as deleted by a tracked change, or as not deleted if the number after the word is
-    /// 0.
+    /// A tracked change has deleted the text after the word. If the number after the word is 0, the text is not
+    /// deleted.
     Deleted,
     /// Resets the text after the word to the default formatting.
     Plain,
@@ -41,7 +41,7 @@ pub(super) enum Meaning {
     Twice,
     /// The group repeats the text of the group around it, but in Unicode.
     InUnicode,
-    /// The group is the text in a box, although the group around it is not text.
+    /// The group contains the text in a box. This text counts, although the group around it is not text.
     Box,
     /// The group is a footnote or an endnote.
     Footnote,
