@@ -1,5 +1,5 @@
-//! Passes a failure point and then prints a line. The test `release` builds this program with and without debug
-//! assertions.
+//! A program that passes a failure point and then prints a line. The test `release` builds it twice: with debug
+//! assertions, and without.
 
 #![expect(clippy::print_stdout, reason = "the test reads it")]
 

@@ -14,7 +14,7 @@ pub struct Correction {
     pub input: Option<Vec<String>>,
     /// The new list for `capabilities.output`.
     pub output: Option<Vec<String>>,
-    /// The new `contextWindow`; always absent if the service already declares a context window.
+    /// The new `contextWindow`. If the service already declares a context window, this is always absent.
     pub context_window: Option<u64>,
 }
 
@@ -24,9 +24,9 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A service that declares no output gets tools, but a service that declares an output without `tool_calling` gets
-    // none. So an output that the correction adds can take the tools away. The correction therefore adds an output only
-    // if the server reports whether the model calls tools.
+    // Add an output only if the server reports whether the model calls tools. A service that declares no output gets
+    // tools. A service that declares an output without `tool_calling` gets no tools. So an added output could take the
+    // tools away.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),
@@ -81,7 +81,8 @@ mod tests {
         Facts { input: side(input), output: side(output), ..Facts::default() }
     }
 
-    /// Checks a correction, written as `input | output | window`, with `=` for a field that stays unchanged.
+    /// Checks a correction. `expect` has the form `input | output | window`, where `=` stands for a field that stays
+    /// unchanged.
     fn check(service: &Service, facts: &Facts, expect: &str) {
         let Some(Correction { input, output, context_window, .. }) = corrections(service, facts) else {
             assert_eq!("=", expect);

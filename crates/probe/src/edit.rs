@@ -17,7 +17,7 @@ pub enum EditError {
     /// The text is not valid JSON with comments, which is the format that the registry reads.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
-    /// The registry would not read the corrected values from the edited text.
+    /// From the edited text, the registry would read other values than the corrected ones.
     #[error("the file is laid out in a way that cannot be edited safely")]
     Unsafe,
 }
@@ -78,8 +78,8 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
         allow_extended_string_escapes: false,
     };
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
-    // Parse the text without its byte order mark, which the registry ignores too. So the positions from the parser are
-    // too small by the length of the mark; the loop below corrects this.
+    // Parse the text without its byte order mark. (The registry ignores the mark too.) The positions from the parser
+    // are then too small by the length of the mark. The loop at the end corrects them.
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.len() - without_mark.len();
     let parsed = parse_to_ast(without_mark, &collect, &options).map_err(|_| EditError::Unreadable)?;
@@ -101,7 +101,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
     Ok((splices, changes))
 }
 
-/// Returns the value of a field; `None` if the field occurs twice, because then it is not clear which value counts.
+/// Returns the value of a field. If the field occurs twice, returns `None`, because it is not clear which value counts.
 fn value_of<'o, 't>(object: &'o Object<'t>, name: &str) -> Option<&'o Value<'t>> {
     let mut named = object.properties.iter().filter(|property| property.name.as_str() == name);
     let first = named.next()?;
@@ -206,8 +206,8 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     let between = text.get(from..property.start()).unwrap_or_default();
     let space = between.rsplit(|character: char| !character.is_whitespace()).next().unwrap_or_default();
     let space = match space.rfind('\n') {
-        // Keep only the last line of the white space: empty lines would separate the new field from the field before
-        // it.
+        // Keep only the last line of the white space. Otherwise empty lines could separate the new field from the field
+        // before it.
         Some(at) => {
             let line = space.get(at..).unwrap_or_default();
             if space.contains("\r\n") { format!("\r{line}") } else { line.to_owned() }
@@ -217,7 +217,8 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     if space.is_empty() { " ".to_owned() } else { space }
 }
 
-/// Returns the length of the comments on the same line, with the white space before them; 0 if there are none.
+/// Returns the length of the comments on the same line, including the white space before the comments. Returns 0 if
+/// there are no comments.
 fn comment_beside(rest: &str) -> usize {
     let mut at = 0;
     loop {

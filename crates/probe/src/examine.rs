@@ -50,12 +50,13 @@ pub async fn examine(
             let findings = judge(service, &facts, &trial);
             return Examination { facts, trial, findings };
         }
-        // Continue without the list of models: some servers have no list, and some API keys do not permit reading it.
+        // Continue without the list of models. Some servers have no such list, and some API keys do not permit the
+        // client to read the list.
         Err(_) => {}
     }
-    // Try a call with a tool. This is unnecessary if the server says that the model calls tools, or if polity sends no
-    // tools to this service. If the server says that the model calls no tools, try anyway: the server may still accept
-    // the call.
+    // Try a call with a tool, except in two cases: if the server says that the model calls tools, and if polity sends
+    // no tools to this service. If the server says that the model calls no tools, try anyway, because the server may
+    // still accept the call.
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output) == Some(Support::Has);
     let tools = if is_told || !service.tools_allowed() { TryTools::Spare } else { TryTools::Try };
     let trial = try_out(model, &service.endpoint, tools, times.call).await;
@@ -66,7 +67,8 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// Returns whether a trial call would certainly fail in the same way as the question to the server.
+/// The question to the server has failed with this error. Returns whether a trial call would certainly fail in the same
+/// way.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
 }
@@ -103,15 +105,15 @@ impl Examined<'_> {
         let alone =
             listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
         facts.add(listed.as_ref().cloned().unwrap_or_default());
-        // `props` describes the model that the server runs now, so the answer counts only if the server has no other
-        // model.
+        // `props` describes only the model that the server runs now. If the server has several models, this may be
+        // another model than the requested one. So the answer counts only if the server has one model.
         let properties = properties.ok().filter(|_| alone);
         let native = [
             shown.ok().and_then(|body| ollama::show(&body)),
             kinds.ok().and_then(|body| lm_studio::read(&body, model)),
             properties.and_then(|body| llama_cpp::read(&body)),
         ];
-        // A server is of one kind only, so at most one answer counts.
+        // At most one of these answers counts, because a server is of one kind only.
         for native in native.into_iter().flatten().take(1) {
             facts.add(native);
         }
@@ -139,8 +141,8 @@ impl Examined<'_> {
     }
 }
 
-/// Returns whether a server is on this machine or on the local network. Only such a server gets requests for paths that
-/// not all servers have.
+/// Returns whether a server is on this machine or on the local network. Some paths exist only on certain kinds of
+/// servers. polity requests such paths only from a server for which this returns `true`.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {

@@ -75,7 +75,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns what the server reports about a capability; always `None` for [`Direction::Both`].
+    /// Returns what the server reports about a capability. For [`Direction::Both`], always returns `None`.
     pub fn told(&self, capability: &Capability, direction: Direction) -> Option<Support> {
         let side = match direction {
             Direction::Input => &self.input,
@@ -110,8 +110,8 @@ pub(crate) fn find<'m>(models: &'m [String], server: Server, model: &str) -> Opt
     let as_it_is = || named(model);
     // `qwen3` is short for `qwen3:latest`.
     let latest = || (!model.contains(':')).then(|| named(&format!("{model}:latest"))).flatten();
-    // OpenRouter accepts names with a suffix such as `:nitro`, which chooses among the providers of a model. Its list
-    // contains only the names without a suffix.
+    // OpenRouter accepts a model's name with a suffix such as `:nitro`. The suffix chooses among the providers of the
+    // model. The list of models contains only the names without a suffix.
     let variant = || named(model.rsplit_once(':')?.0).filter(|_| server == Server::OpenRouter);
     // Gemini lists names with the prefix `models/`, but also accepts them without it.
     let prefixed = || named(&format!("models/{model}"));

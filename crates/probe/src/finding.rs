@@ -37,7 +37,8 @@ pub struct Finding {
     /// What to do about the finding, as a text for people; absent if all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// The field of the declaration whose correction settles the finding; absent if no correction can settle it.
+    /// The field of the declaration that must be corrected to settle the finding. Absent if no correction can settle
+    /// it.
     #[serde(skip)]
     pub settled_by: Option<Field>,
 }

@@ -27,8 +27,8 @@ pub struct Candidate {
     pub facts: Facts,
 }
 
-/// Asks a found server about its models, and returns the services that polity uses. There are two rounds of questions,
-/// and `question` is the time limit for each question. Returns nothing if no model writes text.
+/// Asks a found server about its models, and returns the services that polity uses. Returns `None` if no model writes
+/// text. `question` is the time limit for each question. There are two rounds of questions.
 pub async fn look(inquirer: &Inquirer, found: &Found, question: Duration) -> Option<Discovered> {
     let asked = found.models.iter().take(ASKED).map(async |model| {
         let service = service(MAIN, found, model);
@@ -44,8 +44,9 @@ pub async fn look(inquirer: &Inquirer, found: &Found, question: Duration) -> Opt
     choose(found, &candidates)
 }
 
-/// Chooses the services of a found server: a model that calls tools and, if this model cannot see, a second model that
-/// can. Among equally good models, the first in the server's list is chosen.
+/// Chooses the services of a found server. The first service has a model that calls tools, if there is one. If this
+/// model cannot see, a second service has a model that can. Among equally good models, chooses the first in the
+/// server's list.
 pub fn choose(found: &Found, candidates: &[Candidate]) -> Option<Discovered> {
     let writes = |candidate: &&Candidate| {
         told(candidate, &Capability::TEXT, Direction::Output) != Some(Support::HasNot)
@@ -94,8 +95,8 @@ fn declared(id: &str, found: &Found, candidate: &Candidate) -> Service {
     service
 }
 
-/// Returns the context window that a server gives to a model. If the server does not report it, returns the default
-/// window of this kind of server; `None` if no default is known either.
+/// Returns the context window that a server gives to a model. If the server does not report the window, returns the
+/// default window of this kind of server. If no default is known either, returns `None`.
 pub(crate) fn window_of(facts: &Facts) -> Option<u64> {
     let usual = crate::answers::ollama::USUAL_WINDOW;
     match (facts.window.in_force, facts.server) {
@@ -105,7 +106,7 @@ pub(crate) fn window_of(facts: &Facts) -> Option<u64> {
     }
 }
 
-/// Returns the text of an `llmservices.json` that declares these services with what is known about them.
+/// Returns the text of an `llmservices.json` that declares these services, with all known facts about them.
 pub fn written<'s>(services: impl IntoIterator<Item = &'s Service>) -> String {
     let entry = |service: &Service| {
         let mut entry = Map::new();
@@ -149,8 +150,8 @@ mod tests {
         Found { server: ServerKind::Ollama, base_url, models: Vec::new() }
     }
 
-    /// Makes a model from a text such as `name` or `name+vision-tools`. A `+` precedes what the model can do, and a `-`
-    /// what it cannot do.
+    /// Makes a model from a text such as `name` or `name+vision-tools`. After a `+` comes a capability that the model
+    /// has, and after a `-` comes a capability that it lacks.
     fn candidate(text: &str) -> Candidate {
         let mut facts = Facts { server: Server::Ollama, ..Facts::default() };
         let name_end = text.find(['+', '-']).unwrap_or(text.len());

@@ -10,14 +10,14 @@ use polity_society::id::ServiceId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A context window with fewer tokens than this counts as small: the rules for agents and a task brief alone take
-/// thousands of tokens.
+/// A context window with fewer tokens than this counts as small. The rules for agents, together with a task brief,
+/// already take thousands of tokens.
 const SMALL_WINDOW: u64 = 8_192;
 /// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
 /// Number of models that are suggested in place of a missing model.
 const GUESSES: usize = 3;
-/// Minimum similarity between a suggested name and the missing name, between 0 and 1.
+/// Minimum similarity of a suggested name to the missing name. A similarity is a number from 0 to 1.
 const NEAR: f64 = 0.5;
 
 /// Returns all findings about a service.
@@ -29,7 +29,7 @@ pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Find
     findings
 }
 
-/// Returns the findings that follow from the declaration of a service alone. The server is not asked.
+/// Returns the findings for which the declaration of a service is enough. The server is not asked.
 pub fn of_declaration(service: &Service) -> Vec<Finding> {
     of_window(service, &Facts::default()).into_iter().chain(tools_not_declared(service)).collect()
 }
@@ -52,7 +52,8 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             }
             findings
         }
-        // The server says that the request is wrong, and does not list the model. So the missing model is the cause.
+        // The server has refused the request, and its list does not contain the model. So the missing model is the
+        // cause.
         Err(error) if is_missing && blames_request(error) => {
             let missing = CallError { kind: FailureKind::NoSuchModel, ..error.clone() };
             let Remedy { code, advice } = Remedy::of(service, &missing, kind(service, facts.server));
@@ -70,8 +71,8 @@ fn blames_request(error: &CallError) -> bool {
     )
 }
 
-/// Returns the kind of a service's server: the kind that the server reports, or else the kind that usually listens on
-/// the service's port.
+/// Returns the kind of a service's server. If the server does not report its kind, returns the kind that usually
+/// listens on the service's port.
 fn kind(service: &Service, server: Server) -> Option<ServerKind> {
     match server {
         Server::Ollama => Some(ServerKind::Ollama),
@@ -96,7 +97,7 @@ fn answered(took: Duration) -> Finding {
     Finding::hint("slow", what, advice)
 }
 
-/// Returns the end of a sentence about a missing model: for example, a suggestion of models with similar names.
+/// Returns the end of a sentence about a missing model. For example, the end suggests models with similar names.
 fn guesses(facts: &Facts, model: &str) -> String {
     let models = facts.models.iter().flatten();
     let mut scored: Vec<(f64, &String)> = models
@@ -127,8 +128,8 @@ fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Findi
         return tools_not_declared(service);
     }
     match (facts.told(&Capability::TOOL_CALLING, Direction::Output), trial) {
-        // This is a problem and not a warning: every request of an agent offers tools, so the server would refuse every
-        // request.
+        // This is a problem and not only a warning. Every request of an agent offers tools, so the server would refuse
+        // every request.
         (told, ToolTrial::Refused(error)) => {
             let what =
                 format!("does not accept tools: the server refused a call with a tool ({})", error.message);
@@ -146,8 +147,7 @@ fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Findi
 
 fn no_tools(severity: Severity, what: String, service: &Service, told: Option<Support>) -> Finding {
     let finding = Finding { severity, ..Finding::warning("no_tools", what, without_tools(service)) };
-    // A correction contains only what the server itself reports, so a failed trial call alone does not lead to a
-    // correction.
+    // Corrections follow only from reports of the server. If only the trial call has failed, there is no correction.
     if told == Some(Support::HasNot) { finding.settled_by(Field::Output) } else { finding }
 }
 

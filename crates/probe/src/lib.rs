@@ -1,11 +1,11 @@
-//! Examines a declared service: asks its server, makes a small call, and reports how the declaration differs from the
-//! answers and from the result of the call.
+//! Examines a declared service: asks its server for facts and makes a small call. Then reports how the declaration
+//! differs from the facts and from the result of the call.
 //!
 //! This crate must not know agents, the database, or the command line. Only `examine`, `found` and `trial` contact a
 //! server, through `polity-llm`; everything else is plain functions over plain data.
 //!
-//! How data flows: `answers` reads a server's answers into [`Facts`], with one file for each kind of server, and drops
-//! values that look wrong. `judge` compares the declaration with the facts and the trial, and returns [`Finding`]s. To
+//! How data flows: `answers` reads a server's answers into [`Facts`], and drops values that look wrong. It has one file
+//! for each kind of server. `judge` compares the declaration with the facts and the trial, and returns [`Finding`]s. To
 //! correct a declaration, `correction` derives a [`Correction`] from the facts, and `edit` writes it into the text of
 //! the file without changing anything else.
 

@@ -89,15 +89,15 @@ fn tool() -> Tool {
     Tool::new("note", "Writes a note. Only for when you are asked to.", parameters)
 }
 
-/// Returns whether the error only means that the answer was cut off at [`MAX_TOKENS`]. A model that thinks before it
-/// answers may reach this limit, and one kind of server then reports an error. Even so, the service has answered.
+/// Returns whether the error only means that the answer was cut off at [`MAX_TOKENS`]. This may happen if a model
+/// thinks before it answers. One kind of server then reports an error, although the service has answered.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
 }
 
-/// Returns whether the error of the second call means that the server refuses tools. The first call, which was the
-/// same request without a tool, has succeeded.
+/// Returns whether the error of the second call means that the server refuses tools. The first call has succeeded, and
+/// the second call differs from it only by the tool.
 fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {

@@ -18,7 +18,8 @@ pub struct Catalogue {
     default: Arc<Service>,
 }
 
-/// The service that a role wants: by name, by requirements, or any service.
+/// The service that a role wants. A role can name a service, or state requirements. If it does neither, it accepts any
+/// service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceWish<'a> {
     /// The service that the role names; `None` if the role names no service.
@@ -30,7 +31,7 @@ pub struct ServiceWish<'a> {
 /// The service that was chosen for a [`ServiceWish`].
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// The chosen service, always one from the catalogue that made the choice.
+    /// The chosen service. It always comes from the catalogue that made the choice.
     pub service: Arc<Service>,
     /// The reason for the choice.
     pub why: Why,
@@ -137,9 +138,10 @@ impl Catalogue {
         all
     }
 
-    /// Chooses the service that the role names; else the service that meets the largest number of the role's
-    /// requirements; else the default service. If several services meet the same number, the default service is
-    /// preferred, then the service that comes first in the file.
+    /// If the role names a service, chooses this service, or the default service if no such service exists. Otherwise
+    /// chooses the service that meets the largest number of the role's requirements. If several services meet this
+    /// number, prefers the default service, then the first of them in the file. If no service meets any requirement,
+    /// chooses the default service.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
         let default = |why: Why| Chosen { service: Arc::clone(&self.default), why };
         if let Some(id) = wish.service_id {
@@ -153,8 +155,8 @@ impl Catalogue {
         }
         let candidates = std::iter::once(&self.default).chain(&self.services);
         let ranked = candidates.map(|service| (service, missing(service, wish.required)));
-        // If several services lack the same number of requirements, `min_by_key` returns the first of them, and
-        // `candidates` begins with the default.
+        // If several services lack the same number of requirements, `min_by_key` returns the first of them. The default
+        // is preferred, because `candidates` begins with it.
         let best = ranked.min_by_key(|(_, missing)| missing.len());
         match best {
             Some((service, missing)) if missing.len() < wish.required.len() => {
@@ -166,14 +168,14 @@ impl Catalogue {
 }
 
 impl Service {
-    /// Returns the requirements that the service meets neither by a capability nor by a tag.
+    /// Returns the requirements that the service does not meet. A capability or a tag can meet a requirement.
     pub fn lacks(&self, required: &[String]) -> Vec<String> {
         missing(self, required)
     }
 }
 
-/// Returns the requirements that a service meets neither by a capability nor by a tag.
-/// Letter case does not matter, because models write names in any case.
+/// Returns the requirements that a service does not meet. A capability or a tag can meet a requirement. Letter case
+/// does not matter, because models write names in any case.
 fn missing(service: &Service, required: &[String]) -> Vec<String> {
     let has = |wanted: &String| names(service).any(|name| name.eq_ignore_ascii_case(wanted.trim()));
     required.iter().filter(|wanted| !has(wanted)).cloned().collect()

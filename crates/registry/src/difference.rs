@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Fields of a service that contain secrets or texts for people.
-/// A difference reports only that such a field changed, and does not show its values.
+/// Fields of a service that contain secrets or texts for people. If such a field changes, the difference reports only
+/// this fact, not the values.
 const UNSAID: [&str; 5] = ["name", "description", "apiKey", "headers", "extraBody"];
 
 /// Returns the differences, one line for each, with the field names of the files.

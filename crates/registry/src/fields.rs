@@ -50,8 +50,8 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     pointer: String,
     rest: Map<String, Value>,
-    /// The names of all fields that the code has read so far. After the last read, the list contains every field name
-    /// that the object may have.
+    /// The names of all fields that the code has tried to read so far. In the end, these are all field names that the
+    /// object may have.
     known: Vec<String>,
     problems: &'a mut Vec<Problem>,
 }
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Removes a field and converts its value with `read`. If the conversion fails, reports a problem and returns
-    /// `None`. `done` is the consequence that the problem names.
+    /// `None`. The problem says that `done` is the consequence.
     pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,
@@ -316,7 +316,7 @@ pub(crate) fn milliseconds(value: Value) -> Result<Duration, &'static str> {
     count(value).map(Duration::from_millis)
 }
 
-/// Reads a number, whole or not, above zero.
+/// Reads a number above zero. The number may have a fraction.
 pub(crate) fn amount(value: Value) -> Result<f64, &'static str> {
     value.as_f64().filter(|number| number.is_finite() && *number > 0.0).ok_or("must be a number above zero")
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a configuration file, in bytes. The limit is low, because polity reads the files before each model
+/// Maximum size of a configuration file, in bytes. The limit is low because polity reads the files before each model
 /// call.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -16,8 +16,8 @@ pub const DEFAULT_SETTINGS: &str = include_str!("../../../config/app.json");
 
 /// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 ///
-/// Follows symbolic links: tools that manage configuration files put links in place of the files. Kubernetes does so
-/// too when it mounts a ConfigMap.
+/// Follows symbolic links. Tools that manage configuration files replace the files by links, and Kubernetes does the
+/// same when it mounts a ConfigMap.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -42,7 +42,8 @@ pub struct WriteDefaultsError {
     pub source: io::Error,
 }
 
-/// Creates the configuration directory and the default files that it lacks, and returns the paths of the new files.
+/// Creates the configuration directory if it does not exist. Adds each default file that the directory lacks. Returns
+/// the paths of the new files.
 ///
 /// # Errors
 ///

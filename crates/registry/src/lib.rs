@@ -1,4 +1,4 @@
-//! Loads the configuration, and keeps the latest valid services, settings and prompts of the files.
+//! Loads the configuration from its files. Keeps the latest valid services, settings and prompts.
 //!
 //! This crate must not know agents, the database, or how a model is called.
 //! Parsing and validation are plain functions over text. Only `registry`, `files`, `reading` and `watch` use the disk.
@@ -18,7 +18,8 @@ mod fields;
 
 mod secret;
 
-// Circle: `services` uses functions of its submodules `capabilities` and `variables`, and they use its types.
+// Circle: `services` uses functions of its submodules `capabilities` and `variables`. The two submodules use types of
+// `services`.
 mod services;
 mod settings;
 

@@ -6,11 +6,12 @@ use std::fmt;
 /// One mistake in the configuration. It never quotes a value, because any value may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The name of the file, such as `app.json` or `prompts/en/base.txt`; or the name of an environment variable.
+    /// The name of the file, such as `app.json` or `prompts/en/base.txt`. Or the name of an environment variable, if
+    /// the mistake is in its value.
     pub file: String,
     /// The place of the mistake in the file.
     pub place: Place,
-    /// `Error` if a part of the file is not in force because of the mistake, otherwise `Warning`.
+    /// `Error` if polity cannot use a part of the file because of the mistake. Otherwise `Warning`.
     pub severity: Severity,
     /// What is wrong with the value at that place, such as `must not be empty`.
     pub what: String,
@@ -26,7 +27,7 @@ pub enum Place {
     Whole,
     /// The problem concerns one value. Contains its JSON pointer, or its dotted key in a TOML file.
     Pointer(String),
-    /// The point from which the text is not valid JSON or TOML.
+    /// The point in the text at which the JSON or TOML stops being valid.
     Position {
         /// The number of the line, starting at 1.
         line: usize,

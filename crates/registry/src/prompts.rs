@@ -1,4 +1,5 @@
-//! The prompts. Their files are part of the binary, and the person can replace each of them by a file in a directory.
+//! The prompts. The binary contains a file for each prompt. The person can replace each of these files by a file in a
+//! directory.
 
 mod toml_file;
 
@@ -38,8 +39,8 @@ pub struct Prompts {
 pub struct ToolText {
     /// What the tool does.
     pub description: String,
-    /// The description of each parameter; empty if the parameter needs no explanation.
-    /// The key is the name of the parameter. The name of a nested parameter has dots, such as `taskBrief.objective`.
+    /// The description of each parameter. If a parameter needs no explanation, its description is empty. The key is the
+    /// name of the parameter. The name of a nested parameter has dots, such as `taskBrief.objective`.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -92,15 +93,15 @@ prompt_files! {
 /// The texts of the prompt files that replace built-in ones.
 pub(crate) type Overrides = BTreeMap<PromptFile, String>;
 
-/// The placeholders that `role.txt` must contain; it may contain no others.
+/// The placeholders of `role.txt`. The file must contain all of them and no others.
 const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 
-/// Returns the built-in texts of a language. The dialogue of `polity` without arguments uses these texts.
+/// Returns the built-in texts of a language. They are used in the dialogue that `polity` starts without arguments.
 pub fn built_in_texts(language: Language) -> Texts {
     build(language, &Overrides::new()).0.texts
 }
 
-/// Checks whether a file can be used at all. [`build`] checks the individual texts in it.
+/// Checks whether a file can be used as a whole. The individual texts in the file are checked by [`build`].
 pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
     let problem = |place: Place, what: String| {
         let done = "the file is not used".to_owned();

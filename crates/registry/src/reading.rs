@@ -9,21 +9,21 @@ use crate::{services, settings};
 use std::path::Path;
 use std::time::Duration;
 
-/// The raw text of each file in use, or the problem if a file could not be read.
-/// The texts contain API keys, so this type has no `Debug`.
+/// For each file in use: its raw text, or the problem if the file could not be read. The texts contain API keys, so
+/// this type has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Reading(Vec<Result<Option<String>, Problem>>);
 
-/// Pause before the files are read again, to find out whether they still change. Polity assumes that a program that
-/// writes a file in pieces writes the next piece within this time.
+/// polity reads the files again after this time, to find out whether they still change. A program may write a file in
+/// pieces. polity assumes that such a program writes the next piece within this time.
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// Maximum number of repeated readings while a file keeps changing.
 const SETTLING_ROUNDS: u32 = 50;
 
 impl Reading {
-    /// Reads the files in use. The settings name the directory of the prompts. All files together contain a few
-    /// kilobytes, so reading them before each model call costs little.
+    /// Reads the files in use. The settings name the directory of the prompts. polity does this before each model call.
+    /// It costs little, because all files together contain a few kilobytes.
     pub(crate) fn of(config_dir: &Path, settings: &Settings) -> Self {
         let mut texts: Vec<_> = [settings::FILE, services::FILE]
             .into_iter()

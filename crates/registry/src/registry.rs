@@ -30,7 +30,7 @@ pub struct Registry {
     environment: Environment,
     discovery: Discovery,
     current: ArcSwap<Snapshot>,
-    /// The lock allows one reload at a time, so that an older reading never replaces a newer one.
+    /// The lock allows only one reload at a time. Otherwise an older reading could replace a newer one.
     accepted: Mutex<Accepted>,
     reports: broadcast::Sender<Report>,
 }
@@ -55,8 +55,9 @@ pub enum ReloadOutcome {
     Taken,
     /// The configuration in force did not change, because the change is invalid.
     Kept,
-    /// The configuration in force did not change, and no change was refused. For example, somebody restored the old
-    /// content of a broken file, added a field with its default value, or caused a new warning.
+    /// The files changed in a way that has no effect on the configuration in force, and nothing in them was refused.
+    /// For example, somebody restored the old content of a broken file, added a field with its default value, or caused
+    /// a new warning.
     Unchanged,
 }
 
@@ -104,7 +105,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails with all problems if a file cannot be read or parsed, or if all declared services are invalid.
+    /// Fails if a file cannot be read or parsed, or if all declared services are invalid. The error contains all
+    /// problems.
     pub async fn load(
         config_dir: &Path,
         environment: Environment,
@@ -157,9 +159,10 @@ impl Registry {
         &self.config_dir
     }
 
-    /// Looks up each `${NAME}` in the configured services, MCP servers and web search with the function `variable`.
-    /// Returns a warning for each variable that is unset, or that is empty and used in a key or header of a service. A
-    /// snapshot does not contain these warnings, because polity reads environment variables only when it uses them.
+    /// Warns of environment variables that have no value. Uses the function `variable` to look up each `${NAME}` in the
+    /// configured services, MCP servers and web search. Returns a warning for each variable that is unset. Also returns
+    /// a warning for a variable that is empty, if a key or a header of a service uses it. A snapshot does not contain
+    /// these warnings, because polity reads environment variables only when it uses them.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
@@ -190,10 +193,9 @@ impl Registry {
         self.current()
     }
 
-    /// Reads the directory again and puts the valid parts in force. If a file cannot be used, its earlier content
-    /// stays in force. If a file was deleted, its earlier content stays in force too, because tools that replace a
-    /// file often delete the old file first. Prompt files are an exception: if a prompt file was deleted, the
-    /// built-in prompt is used again.
+    /// Reads the directory again and puts the valid parts in force. If a file cannot be used, its earlier content stays
+    /// in force. The same is true if a file other than a prompt file was deleted, because tools that replace a file
+    /// often delete the old file first. If a prompt file was deleted, the built-in prompt is used again.
     pub async fn reload(&self) -> Reloaded {
         let mut accepted = self.accepted.lock().await;
         let before = self.current();
@@ -221,8 +223,8 @@ impl Registry {
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
                 // Search again only if the file or the setting `discover` has changed. Otherwise keep the server that
-                // an earlier search found: if that server is restarting, a new search would not find it, and the agents
-                // would get another model.
+                // an earlier search found. That server may be restarting at this moment. A new search would not find
+                // it, and the agents would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
@@ -261,8 +263,8 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
-            // The new settings name another directory or another language, and so other prompt files. Later comparisons
-            // need the content of these files.
+            // The new settings name another directory or another language, so other prompt files are in use now. Read
+            // these files, because later comparisons need their content.
             accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
         }
         if !same || snapshot.problems != before.problems {
@@ -273,7 +275,7 @@ impl Registry {
                 (true, false) => ReloadOutcome::Unchanged,
             };
             let problems = snapshot.problems.clone();
-            // An error means only that nobody listens to the reports, so ignore it.
+            // Ignore an error: it only means that nobody listens to the reports.
             let _ = self.reports.send(Report { outcome, revision, differences, problems });
         }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
@@ -334,7 +336,8 @@ impl Services {
     }
 }
 
-/// Returns `false` if a file was used before and has been deleted since then. Reports the deletion in `problems`.
+/// Returns `false` if a file was in use and has been deleted since then. In this case, also reports the deletion in
+/// `problems`.
 fn is_there(
     file: &str,
     text: &Option<String>,

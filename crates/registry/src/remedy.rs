@@ -1,5 +1,5 @@
-//! Says what to change after a failed call of a service, so that the next call works: the file, the field and the
-//! value. `polity run` and `polity doctor` give the same advice, because both take it from this module.
+//! After a call of a service has failed, says how to make the next call work. The advice names the file, the field and
+//! the value to change. `polity run` and `polity doctor` give the same advice, because both take it from this module.
 
 use crate::services::{FILE, Service};
 use polity_llm::{CallError, FailureKind, ServerKind};

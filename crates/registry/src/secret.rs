@@ -6,8 +6,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use std::fmt;
 
-/// A text that may be secret, and in which `${NAME}` stands for an environment variable. `Debug` and
-/// [`SecretText::whence`] do not show the text.
+/// A text that may be secret. `${NAME}` in the text stands for an environment variable. `Debug` and
+/// [`SecretText::whence`] do not show the text, unless it is a single `${NAME}`.
 #[derive(Clone)]
 pub struct SecretText(SecretString);
 
@@ -29,7 +29,7 @@ impl SecretText {
         Ok(Self::new(text))
     }
 
-    /// Replaces each `${NAME}` with what `variable` returns for it.
+    /// Replaces each `${NAME}` by the value that `variable` returns for the name.
     ///
     /// # Errors
     ///

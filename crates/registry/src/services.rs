@@ -27,7 +27,7 @@ pub(crate) const FILE: &str = "llmservices.json";
 pub struct Service {
     /// The id by which roles, fallbacks and settings refer to the service.
     pub id: ServiceId,
-    /// The name shown to people; equal to the id if the file gives none.
+    /// The name shown to people. If the file gives no name, this is the id.
     pub name: String,
     /// A free text about what the model is good for; may be empty.
     pub description: String,
@@ -39,7 +39,7 @@ pub struct Service {
     pub declared: Declaration,
     /// The server and the model, and how to call them.
     pub endpoint: Endpoint,
-    /// Maximum number of simultaneous requests of all agents together; `None` for no limit.
+    /// Maximum number of requests that all agents together may have at the same time. `None` means no limit.
     pub max_concurrent: Option<NonZeroUsize>,
     /// Maximum number of tokens of a request and its answer together; `None` if unknown.
     pub context_window: Option<u64>,
@@ -47,13 +47,13 @@ pub struct Service {
     pub fallback: Option<ServiceId>,
     /// The MIME types that the model accepts as files: `type/subtype`, `type/*` or `*/*`, in lower case.
     pub file_types: Vec<MimePattern>,
-    /// Maximum size of an image in bytes, before the image is encoded as base64; `None` if the file declares no
-    /// limit.
+    /// Maximum size of an image in bytes. This is the size before the image is encoded as base64. `None` if the file
+    /// declares no limit.
     pub max_image_bytes: Option<u64>,
     /// Maximum length of the longer side of an image, in pixels; `None` if the file declares no limit.
     pub max_image_edge: Option<u32>,
-    /// Maximum size of all media in a request together, as base64, in bytes; `None` if the file declares no limit. A
-    /// value above `limits.maxRequestBytes` has no effect.
+    /// Maximum total size of the media in a request, in bytes of base64. `None` if the file declares no limit. A value
+    /// above `limits.maxRequestBytes` has no effect.
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
@@ -141,7 +141,7 @@ impl Service {
         }
     }
 
-    /// Returns whether the model gets tools. The model gets no tools only if the file declares an `output` without
+    /// Returns whether the model gets tools. It gets tools, except if the file declares an `output` without
     /// `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
@@ -155,8 +155,8 @@ impl Service {
 ///
 /// # Errors
 ///
-/// Fails with all problems if nothing in the file can be used: the file does not parse,
-/// `services` is not a list, or every service in the list is invalid.
+/// Fails if nothing in the file can be used: the file does not parse, `services` is not a list, or every service in the
+/// list is invalid. The error contains all problems.
 pub fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
     let (declared, problems) = read(text)?;
     Ok((declared.into_iter().map(|declared| declared.service).collect(), problems))
@@ -290,7 +290,7 @@ fn read_price(fields: &mut Fields<'_>) -> Option<Price> {
     Some(Price { input: input?, output: output? })
 }
 
-/// Unlike a limit, a price may be zero.
+/// Reads a price. A price may be zero; this is the difference from a limit.
 fn price_of_a_million(value: Value) -> Result<f64, &'static str> {
     value.as_f64().filter(|price| price.is_finite() && *price >= 0.0).ok_or("must be a number, zero or above")
 }

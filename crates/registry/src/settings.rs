@@ -38,17 +38,18 @@ pub(crate) const FILE: &str = "app.json";
 pub struct Settings {
     /// The language of everything that polity writes for models and people.
     pub language: Language,
-    /// The service for roles that name no service and have no requirements; `None` selects the first service.
+    /// The service for a role that neither names a service nor has requirements. `None` selects the first service.
     pub default_service: Option<ServiceId>,
     /// Whether to look for a model server on this machine if no service is declared.
     pub discover: Discover,
-    /// The directory with prompts that replace built-in ones, relative to the configuration directory.
+    /// The directory with the person's own prompts, which replace built-in prompts. The path is relative to the
+    /// configuration directory.
     pub prompts: Option<PathBuf>,
     /// Limits on the size, the duration and the cost of a society.
     pub limits: Limits,
     /// How durable a commit of the database is.
     pub synchronous: Synchronous,
-    /// Time that running model calls and tools get to finish after a signal to stop.
+    /// After a signal to stop, polity gives running model calls and tools this time to finish.
     pub shutdown_grace: Duration,
     /// When and how often failed model calls are retried.
     pub retry: Retry,
@@ -56,12 +57,12 @@ pub struct Settings {
     pub retention: Retention,
     /// Which tools agents have, and which of their calls the person must allow.
     pub tools: ToolSettings,
-    /// The MCP servers, by the names under which `app.json` lists them.
+    /// The MCP servers. The keys are their names in `app.json`.
     pub servers: BTreeMap<ServerName, ServerSettings>,
 }
 
 impl Settings {
-    /// Returns the groups of tools that a role can have or lack.
+    /// Returns the groups of tools that may differ between roles: one role has the group, another role does not.
     pub fn groups(&self) -> impl Iterator<Item = ToolGroup> + use<> {
         ToolGroup::deniable().chain(self.server_groups().all())
     }
@@ -77,8 +78,8 @@ impl Settings {
         Rights::of(&self.tools.root, chain).with_servers(self.server_groups())
     }
 
-    /// Looks up each `${NAME}` in the settings of the MCP servers and of the web search with the function `variable`.
-    /// Returns a warning for each variable that is unset.
+    /// Returns a warning for each environment variable that is unset, but used as `${NAME}` in the settings of the MCP
+    /// servers or of the web search. Uses the function `variable` to look up the variables.
     pub(crate) fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let of_servers = self.servers.iter().flat_map(|(name, server)| {
             let done = format!("the MCP server {:?} does not start until it is", name.as_str());
@@ -153,11 +154,11 @@ pub enum Synchronous {
 /// When and how often failed model calls are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Number of attempts per call. The first attempt and the attempts with fallback services count too.
+    /// Maximum number of attempts for one call. The first attempt counts, and so do attempts with fallback services.
     pub max_attempts: u32,
     /// The pause after the first failure. It doubles with each further failure.
     pub base_delay: Duration,
-    /// The longest pause, at least as long as `base_delay`.
+    /// The longest pause. It is never shorter than `base_delay`.
     pub max_delay: Duration,
 }
 
@@ -167,12 +168,12 @@ impl Default for Retry {
     }
 }
 
-/// How long old data are kept. Messages, records and artifacts are kept for ever, unless `max_database_bytes` is set.
+/// How long old data are kept. If `max_database_bytes` is `None`, messages, records and artifacts are kept for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Number of days that events are kept; `None` keeps them for ever.
     pub events_days: Option<u32>,
-    /// Maximum number of events that are kept: the newest events stay, older events are deleted. `None` keeps all
+    /// Maximum number of events that are kept. If there are more, the oldest events are deleted. `None` keeps all
     /// events.
     pub max_events: Option<u32>,
     /// Maximum size of the database, in bytes. If the database is larger, polity deletes the content of the oldest
@@ -190,7 +191,8 @@ impl Default for Retention {
 ///
 /// # Errors
 ///
-/// Fails if the text is not a JSON object. A mistake in one field is not a failure: that field gets its default.
+/// Fails if the text is not a JSON object. Does not fail because of a mistake in one field: that field gets its
+/// default.
 pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
     let root = fields::parse_object(FILE, text)?;
     let mut problems = Vec::new();

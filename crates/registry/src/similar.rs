@@ -1,10 +1,11 @@
-//! Guesses which name somebody meant with an unknown field name or with a misspelt capability.
+//! If a field or a capability has an unknown name, guesses which name was meant.
 
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity, from 0 to 1, at which one name counts as a misspelling of another name. Names that differ only
-/// in case and punctuation count as the same name, and so do synonyms.
+/// Minimum similarity at which one name counts as a misspelling of another name. A similarity is a number from 0 to 1.
+/// It does not matter for synonyms, and for names that differ only in case and punctuation: they always count as the
+/// same name.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.
@@ -43,8 +44,8 @@ const INPUTS: &[OtherWords] = &[
     ("file", &["files", "pdf", "pdfs", "document", "documents", "doc", "docs", "文件", "文档", "文件阅读"]),
 ];
 
-/// Words that people use for output capabilities.
-/// Words for pictures and sound are missing on purpose: a model that produces these has custom capabilities.
+/// Words that people use for output capabilities. The list contains no words for pictures and sound, because a model
+/// that produces these has custom capabilities.
 const OUTPUTS: &[OtherWords] = &[
     ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
     ("structured_output", &["json", "jsonschema", "jsonmode", "jsonobject", "structured", "responseformat"]),
@@ -102,8 +103,9 @@ fn side_of(known: KnownCapability) -> Side {
     }
 }
 
-/// Returns the known name that differs from `written` only in case and punctuation. If there is none, returns the known
-/// name that has `written` as a synonym; otherwise the most similar known name, if it is similar enough.
+/// Returns the known name that `written` probably means. First looks for a name that differs from `written` only in
+/// case and punctuation, then for a name that has `written` as a synonym. Then takes the most similar name, if it is
+/// similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {
@@ -212,15 +214,16 @@ mod tests {
         // No guess, because a model may really produce pictures or speech.
         check("image", Side::Output, None);
         check("speech", Side::Output, None);
-        // No guess for known capabilities, nor for custom capabilities that resemble no known name.
+        // There is no guess in two cases: for a known capability, and for a custom capability that resembles no known
+        // name.
         for own in ["smell", "嗅觉", "reasoning", "code", "test", "video", "text", "vision"] {
             check(own, Side::Input, None);
             check(own, Side::Output, None);
         }
     }
 
-    /// Checks the lists of synonyms. A synonym with a character that `fold` never returns would never be found. If two
-    /// synonyms were equal, only the first would be found.
+    /// Checks the lists of synonyms. Each character of a synonym must be one that `fold` can return. Otherwise the
+    /// synonym would never be found. No two synonyms may be equal, because only the first would be found.
     #[test]
     fn other_words_are_folded_and_each_stands_for_one_name() {
         for words in [FIELDS, INPUTS, OUTPUTS] {

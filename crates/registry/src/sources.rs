@@ -1,5 +1,5 @@
-//! Chooses the source of the services. The first source that has services is used: the file, the environment, a model
-//! server on this machine, or the built-in rehearsal models.
+//! Chooses the source of the services. There are four sources: the file, the environment, a model server on this
+//! machine, and the built-in rehearsal models. polity uses the first of these that has services.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{self, Declaration, Service};
@@ -42,9 +42,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The environment variables that declare a service.
-/// The key itself is not stored here: it is read at each call. The type has no `Debug`, because people put keys into
-/// URLs.
+/// The environment variables that declare a service. The API key itself is not stored here. It is read from its
+/// variable at each call. The type has no `Debug`, because people put keys into URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Whether `OPENAI_API_KEY` is set.
@@ -110,8 +109,8 @@ pub(crate) enum Declared {
 ///
 /// # Errors
 ///
-/// Fails with all problems if the file or the environment declares services but no valid service. In this case the
-/// next source is not used, because the user wanted the declared services.
+/// Fails if the file or the environment declares services, but none of these is valid. The error contains all problems.
+/// The next source is not used in this case, because the user wanted the declared services.
 pub(crate) fn declared(
     text: Option<&str>,
     environment: &Environment,

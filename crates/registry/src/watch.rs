@@ -92,7 +92,7 @@ async fn follow(
         let now = directories(&registry);
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in watched.difference(&now) {
-            // An error does no harm: the system removes the watch itself when a directory is deleted.
+            // Ignore an error. If the directory was deleted, the system has already removed the watch itself.
             let _ = watcher.unwatch(gone);
         }
         for new in now.difference(&watched) {
@@ -168,7 +168,7 @@ mod tests {
             std::fs::read(&file).unwrap();
         }
         std::fs::write(directory.path().join("new.json"), "{}").unwrap();
-        // Events arrive in order, so all events before the first sign of a change come from reading.
+        // Events arrive in order. So before the event of the new file come the events that reading has caused.
         assert!(events.iter().any(|is_sign| is_sign), "a new file is a sign");
         drop(watcher);
         let signs = events.iter().filter(|is_sign| *is_sign).count();

@@ -18,8 +18,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let server = server_of(entries);
     let mut facts = Facts { server, ..Facts::default() };
     let listed = find(&models, server, model).map(str::to_owned);
-    // A llama.cpp server with only one model answers with this model, whatever name a request contains. So its only
-    // entry is about the requested model.
+    // A llama.cpp server with only one model always answers with this model, even if a request contains another name.
+    // So the only entry of the list is about the requested model.
     let alone = || (server == Server::LlamaCpp && entries.len() == 1).then(|| entries.first()).flatten();
     let entry = entries.iter().find(|entry| listed.is_some() && name_of(entry) == listed).or_else(alone);
     if let Some(entry) = entry {
@@ -65,8 +65,8 @@ fn read_entry(entry: &Value, facts: &mut Facts) {
             ("video", Capability::VIDEO),
         ];
         facts.input = inputs(&taken, &named);
-        // If the word `file` is missing, do not record that the model lacks this capability: OpenRouter itself reads
-        // the files for such models.
+        // If the word `file` is missing, the model can still get files, because OpenRouter itself reads the files for
+        // such a model. So do not record that the model lacks this capability.
         if taken.contains(&"file") {
             facts.input.insert(Capability::FILE, Support::Has);
         }

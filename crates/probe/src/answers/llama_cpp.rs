@@ -14,8 +14,8 @@ pub(crate) fn read(body: &Value) -> Option<Facts> {
         let told = body.pointer(&format!("/modalities/{word}")).and_then(Value::as_bool);
         facts.input.extend(told.map(|has| (capability, Support::when(has))));
     }
-    // If a chat template does not mention tools, newer servers describe the tools in the prompt. So `HasNot` is
-    // recorded only if the server itself reports that tools are not supported.
+    // A model may call tools even if its chat template does not mention them, because newer servers describe the tools
+    // in the prompt. So record `HasNot` only if the server itself reports that tools are not supported.
     let template = body.get("chat_template").and_then(Value::as_str).unwrap_or_default();
     let told = body.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool);
     let has_template = body.get("chat_template_tool_use").is_some_and(Value::is_string);

@@ -32,8 +32,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
         }
         Some(_) | None => {}
     }
-    // For models that were not trained for tools, LM Studio describes the tools in the prompt. So a model without
-    // `tool_use` may call tools too, and `HasNot` is never recorded.
+    // `HasNot` is never recorded, because a model without `tool_use` may call tools too. LM Studio describes the tools
+    // in the prompt for models that were not trained for tools.
     if words(entry.get("capabilities")).is_some_and(|words| words.contains(&"tool_use")) {
         facts.output.insert(Capability::TOOL_CALLING, Support::Has);
     }

@@ -6,8 +6,8 @@ use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Ollama's default context window on machines with little graphics memory, in tokens. Ollama silently cuts off
-/// longer requests, so polity assumes the smallest default.
+/// The smallest default context window of Ollama, in tokens. Ollama uses it on machines with little graphics memory.
+/// polity assumes this window, because Ollama silently cuts off a request that is too long.
 pub(crate) const USUAL_WINDOW: u64 = 4_096;
 
 /// Reads the facts about one model; `None` if the answer is not from Ollama.

@@ -15,9 +15,9 @@ pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     array.elements.iter().map(word).collect()
 }
 
-/// Returns the replacements that make the list contain exactly the words `wanted`. `wanted` must begin with words of
-/// the list, in the order of the list; all new words must come after them. Returns `None` if `wanted` has another
-/// order, or if the edit would remove a comment.
+/// Returns the replacements after which the list contains exactly the words `wanted`. The old words must come first in
+/// `wanted`, in the order of the list, and the new words must follow. Returns `None` if `wanted` has another order, or
+/// if the edit would remove a comment.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;
     let kept: Vec<&String> = there.iter().filter(|word| wanted.contains(word)).collect();
@@ -39,8 +39,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
         if wanted.contains(there.get(index)?) {
             continue;
         }
-        // Remove the word together with the comma after it. If no later word stays, remove the comma before it
-        // instead.
+        // Remove the word and one comma. This is the comma after the word if a later word stays, and otherwise the
+        // comma before the word.
         let is_followed = there.get(index + 1..)?.iter().any(|word| wanted.contains(word));
         let range = if is_followed {
             element.start()..array.elements.get(index + 1)?.start()
@@ -48,8 +48,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment. The edit would
-        // remove this comment, so the list is left unchanged.
+        // Here `//` and `/*` can only begin a comment, because the names of capabilities never contain them. The edit
+        // would remove this comment, so leave the list unchanged.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }

@@ -203,7 +203,7 @@ fn corrections() -> impl Strategy<Value = Vec<Correction>> {
     (one("a"), one("b")).prop_map(|(a, b)| vec![a, b])
 }
 
-/// Returns the text without `capabilities` and `contextWindow`, which are the fields that an edit may change.
+/// Returns the text without `capabilities` and `contextWindow`. Only these fields may be changed by an edit.
 fn outside(text: &str) -> String {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).unwrap();
     let root = parsed.value.as_ref().and_then(Value::as_object).unwrap();

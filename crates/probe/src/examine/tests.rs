@@ -165,7 +165,7 @@ async fn a_server_that_says_nothing_of_tools_is_tried_with_one() {
     let service = at(refuses, "m").await;
     let examination = look(&service, LONG).await;
     assert_eq!(codes(&examination), ["answers", "no_tools"]);
-    // The server did not report that the model lacks tools: only the trial call showed this. So there is no
+    // Only the trial call showed that the model lacks tools. The server itself did not report this, so there is no
     // correction.
     assert_eq!(corrections(&service, &examination.facts), None);
 }

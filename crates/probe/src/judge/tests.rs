@@ -91,9 +91,9 @@ fn a_model_that_is_not_there_is_told_with_what_could_be_meant() {
         told(&listed(&[]), &missing),
         @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or set model of service "s" in llmservices.json to a model that the server has; the server lists no models"#
     );
-    // In the first two cases, the model is not in the server's list, but the findings report something else: the server
-    // has answered, or it limits the rate. In the third case, the model is in the list, but the server says that there
-    // is no such model.
+    // First case: the model is not in the server's list, but the server has answered. Second case: the model is not in
+    // the list, but the server only limits the rate. Third case: the model is in the list, but the server says that
+    // there is no such model.
     assert_eq!(
         codes(&of_answer(&service("s"), &listed(&["other"]), &answered())),
         ["answers", "model_not_listed"]

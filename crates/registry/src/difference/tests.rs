@@ -240,8 +240,7 @@ fn the_service_of_these_tests_has_every_field() {
         .0[0],
     );
     let names = |value: &Value| -> Vec<String> {
-        // Any fields may be inside `headers` and `extraBody`. So the test compares only these two names, not the fields
-        // inside.
+        // Compare only the names `headers` and `extraBody`, not the fields inside them: any fields are allowed there.
         let outer = |pointer: &str| pointer.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let is_open = |pointer: &str| pointer.starts_with("/headers") || pointer.starts_with("/extraBody");
         let derived = ["/capabilitiesDeclared", "/givenTools"];

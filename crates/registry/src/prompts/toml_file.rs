@@ -26,8 +26,8 @@ pub(super) fn parse(text: &str) -> Result<Table, SyntaxError> {
     })
 }
 
-/// Collects the strings in a table. The key of a string is its dotted key in the file, such as `a.b`. Passes the key
-/// of every value that is not a string to `wrong`.
+/// Collects the strings in a table, under their dotted keys in the file, such as `a.b`. If a value is not a string,
+/// passes its key to `wrong`.
 pub(super) fn flatten(
     prefix: &str,
     table: Table,

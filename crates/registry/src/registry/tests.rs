@@ -282,7 +282,7 @@ async fn a_report_says_whether_the_change_was_taken() {
     let services = "llmservices.json";
     check(services, Some(&three), ReloadOutcome::Taken, &["service c added"], 0).await;
     check(services, Some("{"), ReloadOutcome::Kept, &[], 1).await;
-    // The problem from the step before is in another file, so the registry accepts this change.
+    // The previous step has left a problem in another file. The registry accepts this change in spite of it.
     check(
         "app.json",
         Some(r#"{"language": "en"}"#),

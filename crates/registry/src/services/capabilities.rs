@@ -7,8 +7,8 @@ use crate::similar::{self, Side};
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Value;
 
-/// Reads the capabilities, or reports why they cannot be used. One bad entry invalidates all capabilities of the
-/// service, because half of a declaration would mean something that its author did not intend.
+/// Reads the capabilities. If they cannot be used, reports the reason. One bad entry invalidates all capabilities of
+/// the service. Otherwise the service would get half of a declaration, which its author did not intend.
 pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities, Declaration)> {
     let done = format!("{whose} is assumed to support only text");
     let mut object = fields.open("capabilities", &done)?;

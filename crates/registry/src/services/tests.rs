@@ -394,12 +394,13 @@ fn no_secret_is_ever_shown() {
     assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
     assert!(services[0].unknown.as_map()["api_key"] == secret);
     assert!(problems.len() >= 12, "{}", lines(&problems));
-    // `Debug` shows capabilities. The service `g` has the secret among its capabilities, so its `Debug` text is not
-    // checked. The problems of all services are checked: they must not show the secret.
+    // The secret must not be in the `Debug` text of any service except `g`. That service has the secret among its
+    // capabilities, and `Debug` shows capabilities. The problems of all services, including `g`, must not show the
+    // secret.
     let debugged = services.iter().filter(|service| service.id.as_str() != "g");
     let shown = format!("{:?} {problems:?} {}", debugged.collect::<Vec<_>>(), lines(&problems));
     assert!(!shown.contains(secret), "{shown}");
-    // The problems of a file that ends in the middle of the key must not reveal the key either.
+    // If a file ends in the middle of the key, its problems must not reveal the key either.
     let broken = text.to_string();
     for end in (0..broken.len()).filter(|end| broken.is_char_boundary(*end)) {
         let problems = parse(&broken[..end]).unwrap_err();

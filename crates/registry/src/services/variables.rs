@@ -6,8 +6,8 @@ use crate::secret::variables;
 use crate::services::{Declared, FILE, read};
 use secrecy::ExposeSecret;
 
-/// Looks up each `${NAME}` in the keys and headers with the function `variable`.
-/// Returns a warning for each variable that is unset or empty. Returns no warnings for a file that cannot be used.
+/// Looks up each `${NAME}` in the keys and headers with the function `variable`. Returns a warning for each variable
+/// that is unset or empty. If the file cannot be used, returns no warnings.
 pub(crate) fn unset_variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let Ok((services, _)) = read(text) else { return Vec::new() };
     services.iter().flat_map(|declared| of_service(declared, &variable)).collect()

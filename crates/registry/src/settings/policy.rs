@@ -8,14 +8,15 @@ use polity_society::tool_group::{ServerName, ToolGroup};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The names that may follow `mcp:` in a rule: the names of the servers, and of the groups that they declare.
+/// The names that may follow `mcp:` in a rule: the names of the servers, and the names of the groups that the servers
+/// declare.
 pub(super) type Servers = BTreeSet<ServerName>;
 
 /// Reads the rules.
 ///
 /// A mistake in a rule must not give agents more rights. If a rule that allows calls has a wrong condition, the whole
-/// rule is left out. If a rule that asks or denies has a wrong condition, only this condition is left out, so the rule
-/// fits more calls. A rule without a valid `decide` asks the person.
+/// rule is left out. If a rule that asks or denies has a wrong condition, only this condition is left out. The rule
+/// then asks about or denies more calls. A rule without a valid `decide` counts as a rule that asks.
 pub(super) fn read(tools: &mut Fields<'_>, servers: &Servers) -> Vec<Rule> {
     let Some(items) = tools.read("policy", "there are no rules", list) else { return Vec::new() };
     let mut rules = Vec::new();
@@ -57,7 +58,7 @@ fn read_rule(tools: &mut Fields<'_>, index: usize, item: Value, servers: &Server
     warn_of_names(&mut rule, &read, servers);
     let has_errors = rule.errors() > before;
     let unknown = rule.finish(done);
-    // Do not keep a rule that allows calls and has an unknown field: the field may be a misspelt condition.
+    // A rule that allows calls is not kept if it has an unknown field, because this field may be a misspelt condition.
     let is_kept = decide != Verdict::Allow || (!has_errors && unknown.is_empty());
     is_kept.then_some(read)
 }

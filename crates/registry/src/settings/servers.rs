@@ -18,13 +18,13 @@ pub struct ServerSettings {
     pub launch: ServerLaunch<SecretText>,
     /// The longest time that a call of a tool may take.
     pub timeout: Duration,
-    /// Further names for the group of this server's tools: a role that has `mcp:NAME` with one of these names may use
-    /// the tools. Several servers may share a name.
+    /// Further names for the group that contains this server's tools. A role may use the tools if it has `mcp:NAME`,
+    /// where NAME is one of these names. Several servers may have the same further name.
     pub groups: BTreeSet<ServerName>,
 }
 
-/// How an MCP server is started or reached. `T` is the type of the texts in this value: texts as the file contains
-/// them, or texts in which all variables are replaced.
+/// How an MCP server is started or reached. `T` is the type of the texts. One type is for texts as they are in the
+/// file. Another type is for texts after all variables have been replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerLaunch<T> {
     /// A program that exchanges messages over its standard input and output.
@@ -49,10 +49,10 @@ pub enum ServerLaunch<T> {
     },
 }
 
-/// Whether the process of an MCP server runs in the sandbox that commands have.
+/// Whether the process of an MCP server runs in a sandbox, as commands do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerSandbox {
-    /// The server has the rights of polity itself, as in desktop clients.
+    /// The server has the same rights as polity itself. Desktop clients do the same with their servers.
     #[default]
     Off,
     /// The server runs in a sandbox.
@@ -69,7 +69,8 @@ impl From<bool> for ServerSandbox {
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl ServerSettings {
-    /// Returns how to start or reach the server, with each `${NAME}` replaced by what `variable` returns for it.
+    /// Returns how to start or reach the server. Each `${NAME}` is replaced by the value that `variable` returns for
+    /// the name.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl ServerSettings {
     }
 }
 
-/// Reads `mcpServers`. If polity could not start or reach a server because of a mistake, the server is left out.
+/// Reads `mcpServers`. Leaves out a server if polity could not start or reach it because of a mistake in its settings.
 pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettings> {
     let mut servers = BTreeMap::new();
     let Some(mut object) = fields.open("mcpServers", "there are no MCP servers") else {
@@ -201,8 +202,8 @@ fn checked<T>(
     read(value).map_err(|what| fields.report(Severity::Error, field, what, left_out)).ok()
 }
 
-/// Reads an object whose values are texts. If one value is invalid, the whole server is left out, because the server
-/// must not start with half of its environment.
+/// Reads an object whose values are texts. If one value is invalid, the whole server is left out. Otherwise the server
+/// would start with half of its environment.
 fn named(
     server: &mut Fields<'_>,
     field: &str,
@@ -281,8 +282,8 @@ fn read_groups(server: &mut Fields<'_>) -> BTreeSet<ServerName> {
     groups
 }
 
-/// Removes and reports each group that has the same name as another server. If server A had a group with the name of
-/// server B, a role that may use B could also use A.
+/// Removes and reports each group that has the name of another server. Without this, server A could have a group with
+/// the name of server B. Then a role that may use B could also use A.
 fn drop_groups_that_are_servers(object: &mut Fields<'_>, servers: &mut BTreeMap<ServerName, ServerSettings>) {
     let names: BTreeSet<ServerName> = servers.keys().cloned().collect();
     for (name, server) in servers {

@@ -19,8 +19,8 @@ pub struct ToolSettings {
     pub policy: Vec<Rule>,
     /// The time after which a question to the person expires. The answer is then no.
     pub approval_timeout: Duration,
-    /// A share of the context window. If the definitions of all MCP tools would take more, a request contains only the
-    /// MCP tools that its agent has searched for and found.
+    /// A share of the context window. If the definitions of all MCP tools would take more than this share, a request of
+    /// an agent contains only those MCP tools that the agent has searched for and found.
     pub defer_above: Percent,
     /// The network, the files and the limits of commands.
     pub sandbox: SandboxSettings,
@@ -111,7 +111,7 @@ fn read_root(object: &mut Fields<'_>, default: Vec<Grant>, servers: &Servers) ->
             Ok(Grant::Group(group)) if group.is_later() => {
                 format!("this version does not have the tool group \"{name}\" yet")
             }
-            // Every agent has this group, whether or not the list contains the group, so the entry is not kept.
+            // The entry is not kept, because every agent has this group anyway.
             Ok(Grant::Group(group)) if group.is_for_everybody() => continue,
             Ok(grant) => {
                 let is_there = match &grant {

@@ -10,10 +10,10 @@ use serde_json::Value;
 use strum::{IntoStaticStr, VariantArray};
 use url::Url;
 
-/// What agents may reach over the web, and which provider searches.
+/// What agents may reach over the web, and which provider makes their searches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebSettings {
-    /// Hosts and addresses that agents may reach although they are not public.
+    /// Hosts and addresses that are not public, but that agents may reach.
     pub allow_hosts: Vec<AllowedHost>,
     /// The provider of web searches; `None` if agents cannot search the web.
     pub search: Option<SearchSettings>,
@@ -44,8 +44,8 @@ pub enum SearchProvider {
 }
 
 impl WebSettings {
-    /// Returns the settings in the form that the crate `web` takes, with each `${NAME}` replaced by what `variable`
-    /// returns.
+    /// Returns the settings in the form that the crate `web` takes. Each `${NAME}` is replaced by the value that
+    /// `variable` returns for the name.
     ///
     /// # Errors
     ///
