@@ -66,8 +66,8 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
     }
     match bytes {
         [b'I', b'D', b'3', ..] => Facts::Audio { format: "MP3" },
-        // The header of an MP3 frame: layer III, a valid bit rate and a valid sampling rate. This rules out the byte
-        // order mark of UTF-16, which begins with 0xff too.
+        // The header of an MP3 frame: layer III, a valid bit rate and a valid sampling rate. The byte order mark of
+        // UTF-16 also begins with 0xff, but it does not meet these conditions.
         [0xff, second, third, ..] if is_layer_3(*second, *third) => Facts::Audio { format: "MP3" },
         [b'O', b'g', b'g', b'S', ..] => Facts::Audio { format: "Ogg" },
         [b'f', b'L', b'a', b'C', ..] => Facts::Audio { format: "FLAC" },
@@ -138,8 +138,8 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
             }
             b"data" => {
                 let (channels, samples_per_second, bytes_per_second, bits) = format?;
-                // A recorder that streams declares a length that is too large, so this code counts the bytes that
-                // exist.
+                // Do not use a declared length that is too large, such as that of a recorder that streams. Count the
+                // bytes that exist instead.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
                 let length = Duration::from_millis(milliseconds);

@@ -10,9 +10,9 @@ use polity_society::text::{TextKey, Texts};
 #[derive(Debug)]
 pub(crate) struct Inbound<'a> {
     pub(crate) sender: Sender,
-    /// The id that an answer can name, if the message is a request.
+    /// If the message is a request, its id. An answer can name this id.
     pub(crate) request: Option<&'a str>,
-    /// The lines of the content, without the header, the kind of message and the reply hint.
+    /// The lines of the content. Three things are left out: the header, the kind of message, and the reply hint.
     pub(crate) lines: Vec<&'a str>,
     /// The JSON Schema that the answer must fit.
     pub(crate) schema: Option<&'a str>,
@@ -185,7 +185,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Reads a line that describes the attachment added last.
+    /// Reads a line of a description. It describes the attachment that was added last.
     fn describe(&mut self, line: &'a str, texts: &Texts) {
         let value = |key: TextKey| captures(texts, key, line).and_then(|values| values.first().copied());
         let Some(attachment) = self.attachments.last_mut() else {
@@ -233,8 +233,8 @@ impl Form<'_> {
 }
 
 impl Attachment<'_> {
-    /// Returns the capability that a model needs to read the attachment, if the message contains only a description of
-    /// the attachment.
+    /// If the message contains only a description of the attachment, returns the capability that a model needs to read
+    /// the attachment itself.
     pub(crate) fn needs(&self) -> Option<Capability> {
         let Form::Described { mime_type } = self.form else {
             return None;
@@ -250,8 +250,8 @@ impl Attachment<'_> {
     }
 }
 
-/// Reads the line that states the kind of a message, and returns the id if the kind is a request. The outer `None`
-/// means that this line states no kind.
+/// Reads a line that may state the kind of a message. For a request, returns `Some(Some(id))`; for any other kind,
+/// `Some(None)`. Returns `None` if the line states no kind.
 fn read_kind<'a>(line: &'a str, texts: &Texts) -> Option<Option<&'a str>> {
     if let Some([_, id]) = captures(texts, TextKey::MessageKindRequest, line).as_deref() {
         return Some(Some(id));

@@ -45,7 +45,7 @@ struct Work<'s, 'a> {
     scene: &'s Scene<'a>,
     words: &'static Words,
     assignment: &'s Inbound<'a>,
-    /// Capabilities that a model needs to read the attachments and that the lead's model lacks.
+    /// A model needs certain capabilities to read the attachments. These are the ones that the lead's model lacks.
     needs: Vec<String>,
 }
 
@@ -57,16 +57,17 @@ struct Helper {
 }
 
 impl<'s, 'a> Work<'s, 'a> {
-    /// Takes the first message of the parent as the assignment. Without such a message, takes the first message of any
-    /// other party.
+    /// Takes the first message of the parent as the assignment. If there is no such message, takes the first message
+    /// that does not come from the system.
     fn of(scene: &'s Scene<'a>) -> Option<Self> {
         let from_parent = scene.heard().find(
             |(_, inbound)| matches!(&inbound.sender, Sender::Agent(id) if scene.parent.as_ref() == Some(id)),
         );
         let from_anybody = || scene.heard().find(|(_, inbound)| inbound.sender != Sender::System);
         let (_, assignment) = from_parent.or_else(from_anybody)?;
-        // If the lead has searched for capabilities before, take these capabilities again. A later request may show
-        // the same attachments in another form, and would lead to other capabilities.
+        // If the lead has already searched for agents with certain capabilities, these capabilities stay the needs. Do
+        // not derive them from the attachments again: a later request may show the attachments in another form, and so
+        // lead to other capabilities.
         let asked = scene
             .calls(Tool::FindCapableAgents.name())
             .filter_map(|(_, called)| called.argument(&["capability"]));
@@ -97,9 +98,9 @@ impl<'s, 'a> Work<'s, 'a> {
         Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
-    /// Returns the agent that reads for the lead. If no agent reads for the lead yet, returns the next move to get such
-    /// an agent: search the contacts, ask the parent for an introduction, or hire an agent if no fitting contact is
-    /// known.
+    /// Returns the agent that reads for the lead. If there is no such agent yet, returns the next move to get one. The
+    /// moves are, in this order: search the contacts, ask the parent for an introduction, and hire an agent if no
+    /// fitting contact is known.
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
@@ -119,8 +120,8 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // An agent that the lead has hired is a contact too. The lead does not need to ask this agent, because the
-        // agent's first message already contained the work.
+        // If the lead has hired an agent, that agent is a contact too. Do not ask it, because its first message already
+        // contained the work.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()
@@ -234,8 +235,8 @@ impl<'s, 'a> Work<'s, 'a> {
         joined(said)
     }
 
-    /// Returns facts about the content that the lead can read itself: the attachments or, if there are none, the
-    /// person's words.
+    /// Returns facts about the content that the lead can read itself. This content is the attachments. If there are no
+    /// attachments, it is the person's words.
     fn own_facts(&self) -> String {
         if self.assignment.attachments.is_empty() {
             let told = facts::count(&self.prompt().join("\n")).tell(self.words);
@@ -267,8 +268,8 @@ impl<'s, 'a> Work<'s, 'a> {
         if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
     }
 
-    /// Surveys the workspace if there is one, and then stores the report: as a file in the workspace if possible,
-    /// otherwise as an artifact.
+    /// Surveys the workspace, if there is one. Then stores the report. The report becomes a file in the workspace if
+    /// possible, and otherwise an artifact.
     fn surveyed(&self, findings: &str) -> Result<Move, Move> {
         let Some(survey) = Survey::of(self.scene) else {
             return Ok(self.report(findings));
@@ -325,8 +326,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn of a lead that waits for another agent. `text` says what the lead waits for; notices of the system
-    /// stand before `text`.
+    /// Ends a turn in which the lead waits for another agent. `text` says what the lead waits for. If the system has
+    /// sent notices, they come before `text`.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);
         said.push(text);

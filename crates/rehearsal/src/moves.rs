@@ -54,17 +54,17 @@ impl Tool {
     }
 }
 
-/// Returns what another agent said in a message: only the lines with the mark, because the system has added all other
-/// lines. If no line has the mark, a model other than the built-in one wrote the message; then returns all lines, with
-/// the mark before each.
+/// Returns what another agent said in a message. If lines have the mark, returns only these, because the system has
+/// added all other lines. If no line has the mark, the message is from a model other than the built-in one. Then
+/// returns all lines, and puts the mark before each.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// Returns the line from the mark on; `None` if there is no mark, or if a letter or digit stands before it. A sign may
-/// stand before the mark: the mark begins with a bracket, and the system puts a sign before each line that begins with
-/// a bracket.
+/// Returns the part of the line that begins with the mark. Returns `None` if there is no mark, or if a letter or digit
+/// stands before the mark. Other signs may stand before it: the mark begins with a bracket, and the system puts a sign
+/// before each line that begins with a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)
@@ -83,7 +83,7 @@ pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[Arti
     Tool::SpawnAgentWithTask.with(arguments)
 }
 
-/// Describes what went wrong with a call; `None` if it succeeded.
+/// Describes what went wrong with a call. Returns `None` if the call succeeded.
 pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
     let no_result = words.common.no_result.fill(&[]);
     let (error, message) = match called.outcome() {
@@ -130,7 +130,7 @@ pub(crate) fn references(artifacts: &[ArtifactId]) -> Vec<String> {
     artifacts.iter().map(ArtifactId::reference).collect()
 }
 
-/// Quotes the lines of a prompt, up to the first line that exceeds [`MOST_QUOTED_CHARS`].
+/// Quotes the lines of a prompt. Stops before the line with which the quotation would exceed [`MOST_QUOTED_CHARS`].
 pub(crate) fn quotation(lines: &[&str], words: &Words) -> String {
     let mut left = MOST_QUOTED_CHARS;
     let mut quoted = Vec::new();

@@ -10,7 +10,7 @@ use polity_society::id::AgentId;
 enum Character {
     /// Talks to the person and hires the lead.
     Root,
-    /// An agent that root hired. It makes sure that all attachments are read, by itself or by other agents, and
+    /// An agent that root hired. It reads the attachments or lets other agents read them, until all are read. Then it
     /// reports.
     Lead,
     /// Any other agent. It reports what it sees, and never hires, so that every play ends.

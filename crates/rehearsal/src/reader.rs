@@ -5,8 +5,8 @@ use crate::inbound::{Inbound, Sender};
 use crate::moves::{attachment_line, notices};
 use crate::reading::{PastEvent, Scene};
 
-/// Returns the reader's closing text: facts about the messages since its last closing text or, if there are none, about
-/// all messages that it ever got.
+/// Returns the reader's closing text. The text contains facts about the messages that came after its last closing text.
+/// If no messages came after it, the text contains facts about all messages that the reader ever got.
 pub(crate) fn closing(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let new: Vec<&Inbound<'_>> = scene

@@ -20,7 +20,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) parent: Option<AgentId>,
     /// The contacts to which the agent can write.
     pub(crate) contacts: Vec<Contact<'a>>,
-    /// The access to the user's directory in which the agent works; `None` if the task has no such directory.
+    /// The agent may work in a directory of the user. This is the agent's access to that directory. `None` if the task
+    /// has no such directory.
     pub(crate) workspace: Option<Access>,
     /// The names of the tools that the agent can call.
     tools: Vec<&'a str>,
@@ -172,9 +173,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns the language, and the lines from the heading of the runtime facts to the end. If several lines look like
-/// this heading, the last of these lines counts, because prompts and briefs come earlier and may contain the same
-/// line.
+/// Finds the heading of the runtime facts. Returns its language, and the lines from the heading to the end. The last
+/// line that looks like this heading counts: prompts and briefs come earlier and may contain the same line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
         for &language in Language::ALL {

@@ -44,7 +44,7 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     if answers.is_empty() { words.say(&words.common.nothing_known, &[]) } else { answers.join("\n") }
 }
 
-/// A lead's request to root for an introduction to an agent with a certain capability.
+/// A request that a lead has sent to root. The lead wants to be introduced to an agent with a certain capability.
 struct Wish<'s> {
     requester: &'s AgentId,
     capability: &'s str,
@@ -111,7 +111,8 @@ fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
     Tool::SendMessage.with([("to", json!(wish.requester)), ("payload", payload)])
 }
 
-/// Returns the call that root makes next to hire a lead for the oldest prompt without a lead.
+/// If a prompt has no lead yet, returns the next call with which root hires one. The oldest such prompt comes first.
+/// Returns `None` if all prompts have leads, or if the role for the lead could not be created.
 fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
     let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);
@@ -156,7 +157,8 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
     assign(role_id, &brief, text.trim_end(), &artifacts)
 }
 
-/// Returns root's closing text: the answers that arrived in this turn or, if there are none, what root did.
+/// Returns root's closing text: the answers that arrived in this turn. If no answers arrived, the text says what root
+/// did.
 fn closing(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let unsaid = scene.unsaid();

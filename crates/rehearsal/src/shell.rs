@@ -1,7 +1,7 @@
 //! The shell command that the lead runs in a workspace. The command only reads.
 
-/// Returns the command: it counts the lines of a file or, if there is no file to count, the names at the top of the
-/// workspace.
+/// Returns the command. It counts the lines of the file at `path`. Without a path, it counts the names at the top of
+/// the workspace.
 pub(crate) fn counting(path: Option<&str>) -> String {
     match path {
         Some(path) => format!("wc -l {}", quoted(path)),
@@ -9,8 +9,8 @@ pub(crate) fn counting(path: Option<&str>) -> String {
     }
 }
 
-/// Writes a path as one word of a shell command. A path that begins with `-` would be an option, so `./` is put before
-/// it.
+/// Writes a path as one word of a shell command. If the path begins with `-`, puts `./` before it. Otherwise the
+/// command would read the path as an option.
 fn quoted(path: &str) -> String {
     let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "._/-".contains(character);

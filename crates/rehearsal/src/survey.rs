@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// The name of the report, without its extension.
 const REPORT_NAME: &str = "polity-report";
 
-/// Maximum number of names that the lead tries for the report. A file with such a name may exist although the
-/// listing did not show the file.
+/// Maximum number of names that the lead tries for the report. A name may be taken by a file that the listing did not
+/// show, and the lead then tries another name.
 const MOST_NAMES_TRIED: usize = 3;
 
 /// Maximum number of top-level names of the workspace in the report.
@@ -103,8 +103,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         Ok(Surveyed { facts: facts.join("\n"), destination })
     }
 
-    /// Returns the first lines of the agent's answer if the report is written. Otherwise fails with the call that
-    /// writes the report into the workspace.
+    /// If the report has been written, returns the first lines of the agent's answer. Otherwise returns, as the error,
+    /// the call that writes the report into the workspace.
     pub(crate) fn written(&self, report: &str, taken: &[String]) -> Result<String, Call> {
         let tried: Vec<&Called<'_>> = self.edits("create").collect();
         let Some(last) = tried.last() else {
@@ -112,7 +112,7 @@ impl<'s, 'a> Survey<'s, 'a> {
         };
         match (last.outcome(), last.argument(&["path"])) {
             (CallOutcome::Done(_), Some(path)) => Ok(self.words.say(&self.said().done, &[("path", path)])),
-            // A file of this name exists, although the listing did not show it: try another name.
+            // The listing did not show a file of this name, but such a file exists. Try another name.
             (CallOutcome::Refused { error: "file_changed", .. }, _) if tried.len() < MOST_NAMES_TRIED => {
                 let before = tried.iter().filter_map(|call| call.argument(&["path"])).map(str::to_owned);
                 let taken: Vec<String> = taken.iter().cloned().chain(before).collect();
@@ -187,8 +187,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         self.words.say(phrase, &[("path", path), ("facts", &facts)])
     }
 
-    /// Describes what the command printed; `None` if the lead may not run commands, or if this machine has no sandbox
-    /// for them. If the command has not run yet, returns the move that runs it.
+    /// Describes what the command printed. If the command has not run yet, returns the move that runs it. Returns
+    /// `None` if the lead may not run commands, or if this machine has no sandbox for commands.
     fn ran(&self, command: &str) -> Result<Option<String>, Move> {
         let Some((_, called)) = self.scene.calls(Tool::Bash.name()).next() else {
             if !self.scene.offers(Tool::Bash.name()) {
@@ -241,7 +241,7 @@ impl<'s, 'a> Survey<'s, 'a> {
     }
 }
 
-/// A text from a file or a directory, with the words of the tool that say where the text comes from.
+/// A text from a file or a directory. The tool also says where the text comes from; `origin` contains these words.
 struct Quoted<'r> {
     origin: &'r str,
     lines: Vec<&'r str>,
@@ -306,7 +306,8 @@ fn is_text(path: &str) -> bool {
     extension.is_some_and(|extension| TEXT_EXTENSIONS.contains(&extension.as_str()))
 }
 
-/// Counts the files of each extension, the most frequent first. A file without an extension counts under its name.
+/// Counts the files of each extension. Returns the most frequent extension first. If a file has no extension, its whole
+/// name counts as the extension.
 fn kinds(paths: &[&str]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for path in paths {

@@ -1,5 +1,5 @@
-//! Reads a line of a request that the system made from a text of `prompts/<language>/texts.toml`, and finds the values
-//! that the system filled into the text.
+//! The system makes many lines of a request from the texts in `prompts/<language>/texts.toml`: it fills values into a
+//! text. This module finds these values in such a line.
 
 use polity_society::text::{Language, TextKey, Texts};
 use std::collections::BTreeMap;
@@ -29,10 +29,11 @@ fn parse(file: &str) -> Texts {
     Texts::build(named, BTreeMap::new(), None).0
 }
 
-/// Returns the values of a text's placeholders, in their order, if the line was made from that text.
+/// If the line was made from the text `key`, returns the values of the text's placeholders, in their order.
 ///
 /// If a value itself contains words of the text, the line can be split in several ways. Then the last occurrence of
-/// these words counts, because the last values are ids and references, which never contain such words.
+/// these words counts. This is right because the last values are ids and references, and these never contain such
+/// words.
 pub(crate) fn captures<'a>(texts: &Texts, key: TextKey, line: &'a str) -> Option<Vec<&'a str>> {
     let mut literals = Vec::new();
     let mut rest = texts.get(key);

@@ -108,7 +108,7 @@ pub(crate) struct CommonWords {
     pub(crate) attachment: Phrase,
     /// Replaces the name of an attachment that has no name.
     pub(crate) nameless: Phrase,
-    /// Facts about the person's own words, if nothing is attached.
+    /// If nothing is attached, tells facts about the person's own words.
     pub(crate) prompt: Phrase,
 }
 
@@ -199,7 +199,7 @@ pub(crate) struct WorkspaceWords {
     pub(crate) command_stopped: Phrase,
     /// Reports how many files the search found, and of which kinds.
     pub(crate) found: Phrase,
-    /// Reports how many files the search returned, and of which kinds, if it found more files than it returned.
+    /// Used if the search found more files than it returned. Reports how many files it returned, and of which kinds.
     pub(crate) found_first: Phrase,
     /// Reports that the search found no file.
     pub(crate) found_nothing: Phrase,

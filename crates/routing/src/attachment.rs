@@ -153,7 +153,7 @@ pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
 pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlock> {
     let (fields, closing) = text.split_once("\n\n")?;
     let mut lines = fields.split('\n').peekable();
-    // Returns the value on the next line and consumes the line, but only if it is the line of this field.
+    // If the next line is the line of this field, consumes the line and returns its value. Otherwise leaves the line.
     let mut field = |key: TextKey| {
         let value = value_of(lines.peek()?, texts.template(key))?;
         lines.next();
@@ -204,8 +204,8 @@ fn parse_help(line: &str, kind: Kind, texts: &Texts) -> Option<Help> {
     Some(Help::Contacts(ids.split(BETWEEN_AGENTS).map(AgentId::new).collect()))
 }
 
-/// Returns the value in `line` that was filled into the only placeholder of `template`. Returns an empty value if the
-/// template has no placeholder, and `None` if the line does not match the template.
+/// `template` has at most one placeholder. If the line matches the template, returns the value that was filled into the
+/// placeholder, or an empty value if there is no placeholder. If the line does not match, returns `None`.
 fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     let Some(placeholder) = template.placeholders().first().map(|name| format!("{{{name}}}")) else {
         return (line == template.as_str()).then_some("");
@@ -214,7 +214,8 @@ fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     line.strip_prefix(before)?.strip_suffix(after)
 }
 
-/// Parses a field that may be absent. The outer `None` means that the field is present but invalid.
+/// Parses a field that may be absent. Returns `Some(None)` if the field is absent, and `None` if it is present but
+/// invalid.
 fn optional<T>(shown: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match shown {
         None => Some(None),

@@ -9,8 +9,8 @@ use polity_society::content::Artifact;
 use polity_society::text::{TextKey, Texts};
 use std::borrow::Cow;
 
-/// Returns the text that the tool `get_artifact` gives an agent for an artifact that is not shown: its name, reference,
-/// type and size, the reason, and advice.
+/// An agent has called `get_artifact` for an artifact that is not shown. Returns the text that the agent gets instead:
+/// the artifact's name, reference, type and size, the reason, and advice.
 #[doc(alias = "generateTextDescription")]
 pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Texts) -> String {
     let not_supported = texts.get(TextKey::UnreadableUnsupported);

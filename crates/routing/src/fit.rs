@@ -8,7 +8,8 @@ use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
 use polity_society::defuse::json_line;
 
-/// The mark at the end of a description that was cut. Only a text has a next page; the rest of a description is lost.
+/// The mark at the end of a description that was cut. The rest of the description is lost: there are no further pages,
+/// as there are for a text.
 const CUT: char = '…';
 
 /// The part of a text that a call of `get_artifact` asks for.
@@ -24,10 +25,10 @@ pub struct Excerpt<'a> {
     pub limit: usize,
 }
 
-/// Returns the message for a part of a text, at most `most` characters long. Text that does not fit is left for the
-/// next page. If there is little room, the text has priority: the message drops all metadata but the id, and then the
-/// note before the text (the lead). A page has at least one character, even if the message then exceeds `most`. So the
-/// reader always makes progress.
+/// Returns the message for a part of a text. The message is at most `most` characters long. Text that does not fit is
+/// left for the next page. If there is little room, the text has priority: the message first drops all metadata except
+/// the id, and then the note before the text (the lead). A page always has at least one character, so that the reader
+/// makes progress. In this case the message may be longer than `most`.
 pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> String {
     let page = cut_text(excerpt.text, excerpt.offset, excerpt.limit);
     let message = |lead: &str, metadata: &Metadata, page: Page<'_>| {
@@ -55,8 +56,8 @@ pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> 
     message(lead, metadata, Page { text: shown, next_offset })
 }
 
-/// Returns the message for a result that is not a part of a text, at most `most` characters long. If there is little
-/// room, the message drops all metadata but the id, and then the end of the description.
+/// Returns the message for a result that is not a part of a text. The message is at most `most` characters long. If
+/// there is little room, the message first drops all metadata except the id, and then the end of the description.
 pub fn bounded_message(result: &RouteResult, most: usize) -> String {
     let whole = line(result);
     if length(&whole) <= most {
@@ -86,7 +87,8 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the length in bytes of the longest beginning of `text` that takes at most `room` characters in JSON.
+/// Returns how many bytes of `text` fit, counted from its beginning. They fit if they take at most `room` characters in
+/// JSON.
 fn fitting(text: &str, room: usize) -> usize {
     let mut taken = 0;
     let too_much = text.char_indices().find(|(_, character)| {
@@ -96,8 +98,8 @@ fn fitting(text: &str, room: usize) -> usize {
     too_much.map_or(text.len(), |(byte, _)| byte)
 }
 
-/// Returns the length of one character in JSON, in characters. Some characters are longer there, because JSON escapes
-/// them.
+/// Returns the number of characters that JSON needs to write this one character. JSON escapes some characters and needs
+/// several for them.
 fn in_json(character: char) -> usize {
     let is_plain = character == ' '
         || character.is_ascii_alphanumeric()

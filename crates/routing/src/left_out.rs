@@ -9,7 +9,7 @@ use polity_society::text::{TextKey, Texts};
 /// The reason why content is left out of every request to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// The content alone exceeds the maximum size of all media of one request.
+    /// One request may contain media up to a maximum total size. This content alone is larger.
     TooLarge {
         /// The size of the content on the wire, in base64.
         encoded: HumanSize,
@@ -39,8 +39,8 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// Converts the reason why content is described instead of shown. Returns `None` if another model could get the
-    /// content.
+    /// Converts the reason for which content is described instead of shown. If another model could get the content,
+    /// returns `None`.
     pub fn of(reason: &Reason) -> Option<Self> {
         match *reason {
             Reason::MissingCapability(_) | Reason::FileTypeNotTaken | Reason::Refused => None,
@@ -107,7 +107,7 @@ impl LeftOut {
         let read = too_large().or_else(pixels).or_else(cannot_fit);
         let read = read.or_else(|| plain(TextKey::LeftOutFormat, Self::NotConvertible));
         let read = read.or_else(|| plain(TextKey::LeftOutDamaged, Self::Damaged));
-        // Rejects a line whose numbers `text` would write in another way, for example a number with leading zeros.
+        // Rejects a line with a number that `text` would never write in this way, such as a number with leading zeros.
         read.filter(|left_out| left_out.text(texts) == line)
     }
 }

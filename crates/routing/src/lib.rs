@@ -1,15 +1,16 @@
-//! Decides how one piece of content reaches one model, and writes the texts that replace content the model cannot read.
+//! Decides how one piece of content reaches one model. If the model cannot read the content, a text replaces it; this
+//! crate also writes these texts.
 //!
 //! This crate must not know bytes, storage, wire formats or the contact registries of agents. The functions take
 //! plain data: facts about an artifact, the capabilities of a model, and the texts of a language. They return a
 //! decision or a text. The crate has no IO, no clock and no state, so equal inputs give equal results.
 //!
-//! The path of data: [`route()`] takes the kind and the MIME type of an artifact, and the capabilities and the file
-//! types of the service that is configured *now*. The function returns a [`Route`]. Depending on the route, the caller
-//! sends a page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions. For `get_artifact`, the
-//! function [`route_result`] combines the route with the [`Material`] that the caller has. The function returns a
-//! [`RouteResult`], which [`tool_message`] turns into the `tool` message.
-//! For an attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose text can be parsed again.
+//! The path of data: [`route()`] takes two facts about an artifact, its kind and its MIME type. It also takes two facts
+//! about a service, its capabilities and its file types, as they are configured *now*. The function returns a
+//! [`Route`]. Depending on the route, the caller sends a page of the text ([`cut_text`]), the encoded bytes, or one of
+//! the descriptions. For `get_artifact`, the function [`route_result`] combines the route with the [`Material`] that
+//! the caller has. The function returns a [`RouteResult`], which [`tool_message`] turns into the `tool` message. For an
+//! attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose text can be parsed again.
 
 mod route;
 

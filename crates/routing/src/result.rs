@@ -17,14 +17,15 @@ use serde_json::{Value, json};
 pub struct RouteResult {
     /// The rough type of the artifact's content.
     pub content_type: ContentType,
-    /// The place in the request to which the content goes, and the content in the form for that place.
+    /// The place in the request to which the content goes. Also contains the content, in the form that this place
+    /// needs.
     #[serde(flatten)]
     pub routed: Routed,
     /// Facts about the artifact, such as its name and size.
     pub metadata: Metadata,
 }
 
-/// The rough type of content, with its name in the JSON of a result.
+/// The rough type of content. The variants have the names that the JSON of a result uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentType {
@@ -149,7 +150,7 @@ impl Metadata {
         }
     }
 
-    /// Returns a copy that contains nothing but the id, for a message without room for the other facts.
+    /// Returns a copy with the id and no other facts. It is for a message in which the other facts do not fit.
     pub(crate) fn id_alone(&self) -> Self {
         Self {
             id: self.id.clone(),
@@ -178,8 +179,9 @@ pub enum Material<'a> {
 
 /// Builds the result of routing an artifact.
 ///
-/// Only [`Route::Text`] uses `Material::Text`. Only the routes to an image, audio or file part use `Material::Base64`.
-/// [`Route::Describe`] ignores the material: its result is a description, which may suggest who can help (`help`).
+/// [`Route::Text`] needs `Material::Text`. The routes to an image, audio or file part use `Material::Base64`.
+/// [`Route::Describe`] ignores the material: its result is a description. The description may suggest who can help
+/// (`help`).
 pub fn route_result(
     route: &Route,
     artifact: &Artifact,
@@ -231,7 +233,8 @@ fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
 /// Returns the `tool` message of `get_artifact`: `{status, contentType, routing, content?, nextOffset?, metadata}`.
 /// The message never contains the image part or file part of the result.
 pub fn tool_message(result: &RouteResult) -> Value {
-    // Neither indexing nor `json!` can panic here: `message` is an object, and all values are plain data.
+    // Indexing cannot panic here, because `message` is an object. `json!` cannot panic, because all values are plain
+    // data.
     let mut message = json!({"status": "success", "contentType": result.content_type});
     match &result.routed {
         Routed::Text { content, next_offset } => {

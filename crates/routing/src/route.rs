@@ -77,7 +77,7 @@ pub enum Reason {
     FileTypeNotTaken,
     /// The server refused this content in an earlier request.
     Refused,
-    /// The content alone exceeds the maximum size of all media of one request.
+    /// One request may contain media up to a maximum total size. This content alone is larger.
     TooLarge {
         /// Bytes of the content on the wire, in base64.
         encoded: u64,

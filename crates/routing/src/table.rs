@@ -1,5 +1,5 @@
-//! Tests the complete table that tells how content reaches a model, for all kinds of content, capabilities of models
-//! and sizes.
+//! Tests how content reaches a model, with a complete table. The table has all combinations of kinds of content,
+//! capabilities of models, and sizes.
 
 use crate::testing::chinese;
 use crate::*;
@@ -25,8 +25,9 @@ const COLUMNS: [(&str, &[&str]); 7] = [
 const SIZES: [(&str, usize); 4] =
     [("empty", 0), ("small", 1), ("at-limit", LIMIT), ("over-limit", LIMIT + 1)];
 
-/// Each row is a kind, a MIME type and a size; each column is a model. The cells are `text` (the whole text), `cut` (a
-/// part with a note), `image_url`, `input_audio`, `file`, or a missing capability, such as `-vision` (a description).
+/// Each row is a kind, a MIME type and a size; each column is a model. A cell says what the model gets: `text` (the
+/// whole text), `cut` (a part of the text with a note), `image_url`, `input_audio` or `file`. If the model lacks a
+/// capability, it gets a description; the cell then names the capability, such as `-vision`.
 ///
 /// The size matters only for text. The setting `fileTypes` accepts every type here.
 const TABLE: &str = "
@@ -96,7 +97,8 @@ fn decision_table_of_kinds_capabilities_and_sizes() {
     }
 }
 
-/// Returns the cell for content of this kind, type and length, and a model with the input capabilities `input`.
+/// Returns the cell for one content and one model. The content has this kind, type and length. The model has the input
+/// capabilities `input`.
 fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> String {
     let texts = chinese();
     let text = "工".repeat(characters);

@@ -31,7 +31,7 @@ pub(crate) fn capability_name(kind: Kind, texts: &Texts) -> (&str, Capability) {
 /// A size for people to read: whole bytes, or a larger unit with one decimal. The units are powers of 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HumanSize {
-    /// Bytes if the unit is bytes, otherwise tenths of the unit.
+    /// The number of bytes, if the unit is bytes. For a larger unit, the number of tenths of this unit.
     amount: u64,
     unit: usize,
 }
@@ -39,14 +39,15 @@ pub struct HumanSize {
 const UNITS: [&str; 7] = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
 
 impl HumanSize {
-    /// Converts a number of bytes to the largest unit that fits, rounded to one decimal.
+    /// Converts a number of bytes to a unit in which the number is below 1024. Rounds the number to one decimal.
     pub fn of_bytes(bytes: u64) -> Self {
         if bytes < 1024 {
             return Self { amount: bytes, unit: 0 };
         }
         let mut unit = 1;
         let mut divisor: u128 = 1024;
-        // The size is rounded to tenths. So 1023.95 KB would be shown as "1024.0 KB"; the next unit gives "1.0 MB".
+        // Compare the rounded size. For example, 1023.95 KB would be rounded to "1024.0 KB", so the next unit is used:
+        // "1.0 MB".
         let tenths = |divisor: u128| (u128::from(bytes) * 10 + divisor / 2) / divisor;
         while tenths(divisor) >= 10_240 && unit + 1 < UNITS.len() {
             unit += 1;

@@ -8,7 +8,8 @@ use polity_society::workspace::Access;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A tool, and the result that it gives instead of its real result, so that something goes wrong in a play.
+/// The name of a tool, and a result. To make something go wrong in a play, the tool returns this result instead of its
+/// real result.
 pub(crate) type Override = (&'static str, Value);
 
 /// The agents of a play, with their artifacts, roles and messages.
@@ -21,7 +22,7 @@ pub(crate) struct Society {
     /// Pairs of agents: the first waits for an answer from the second.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
-    /// Pairs of an agent and one of its contacts; parents are not listed.
+    /// Pairs of an agent and one of its contacts. The parent of an agent is not listed here.
     knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
     /// The tools that every request offers.
@@ -104,7 +105,7 @@ impl Society {
         self
     }
 
-    /// Lets the agents work in a directory of the user that contains these files.
+    /// Gives the agents a directory of the user to work in. The directory contains these files.
     pub(crate) fn in_workspace(mut self, access: Access, files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
         self.workspace = Some((access, files));
@@ -282,7 +283,8 @@ impl Society {
         let files = self.files();
         match (command, files.get(path)) {
             ("view", _) if path == "." => {
-                // The listing hides the report of an earlier run, as a long listing does when its end is cut off.
+                // The listing does not show the report of an earlier run. In a real society, this happens if a long
+                // listing is cut off at its end.
                 let shown: Vec<String> =
                     files.into_keys().filter(|path| !path.starts_with("polity-report")).collect();
                 self.quoted("./", &shown)

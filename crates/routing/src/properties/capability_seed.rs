@@ -5,14 +5,15 @@ use crate::*;
 use polity_society::content::Kind;
 use proptest::prelude::*;
 
-/// The labels of the lines of a block, first in Chinese (as in the seed), then in English. The labels are those of the
-/// type, the file name, the reference, the size, the MIME type, and the suggested recipients.
+/// Each line of a block begins with a label. These are the labels, first in Chinese (as in the seed), then in English:
+/// of the type, the file name, the reference, the size, the MIME type, and the suggested recipients.
 const LABELS: [[&str; 6]; 2] = [
     ["类型: ", "文件名: ", "工件ID: ", "文件大小: ", "MIME类型: ", "建议转发给: "],
     ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],
 ];
 
-/// Returns the rest of the only line that begins with `label`, or `None` if no line begins with it.
+/// Finds the only line that begins with `label`, and returns what follows the label. Returns `None` if no line begins
+/// with the label.
 fn value_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     let mut values = text.split('\n').filter_map(|line| line.strip_prefix(label));
     let value = values.next()?;
@@ -94,8 +95,8 @@ proptest! {
                 }
                 BlockReason::LeftOut(left_out) => {
                     prop_assert_eq!(forward_to, None);
-                    // No model gets this content. So the text must suggest neither to open the artifact again nor to
-                    // hire another agent.
+                    // No model gets this content. So the text must not suggest that the agent opens the artifact again
+                    // or hires another agent.
                     prop_assert!(!text.contains("create_role") && !text.contains("get_artifact"));
                     if let LeftOut::TooLarge { encoded, limit } = left_out {
                         prop_assert!(text.contains(&encoded.to_string()) && text.contains(&limit.to_string()));

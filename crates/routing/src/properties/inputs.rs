@@ -117,8 +117,8 @@ pub(super) fn file_types() -> impl Strategy<Value = FileTypes> {
     proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::new(&patterns))
 }
 
-/// Generates every route. A test combines the route with any artifact, so it may be a route that this artifact could
-/// never get.
+/// Generates every route. A test combines the route with any artifact. So the test also covers routes that its artifact
+/// could never get.
 pub(super) fn routes() -> impl Strategy<Value = Route> {
     proptest::sample::select(vec![
         Route::Text,
