@@ -59,9 +59,9 @@ pub(crate) struct Asking {
     often: Often,
 }
 
-/// Facts from which the policy decides about a call: the role of the caller, the tool, the outside sources (such as the
-/// web) whose content the caller has got, the groups of the MCP servers, and the permissions that the person gave
-/// earlier.
+/// Facts that the policy needs to decide about a call. They are the role of the caller, the tool, the groups of the MCP
+/// servers, and the permissions that the person gave earlier. Another fact is where the content that the caller has got
+/// comes from: the outside sources, such as the web.
 struct Known {
     role: String,
     tool: String,
@@ -100,8 +100,8 @@ impl Known {
 }
 
 /// Asks the policy about a call. Other functions check the rights of the caller. A call may do several things (acts).
-/// If the policy denies one of these acts, the call is refused. If the policy demands that the person is asked about
-/// one of these acts, the person is asked about the call.
+/// If the policy denies one of these acts, the call is refused. Otherwise, if the policy asks the person about one of
+/// these acts, the person is asked about the call.
 pub(crate) async fn rule(
     connection: &mut Connection,
     snapshot: &Snapshot,
@@ -129,9 +129,9 @@ pub(crate) async fn rule(
     Ok(ruling)
 }
 
-/// Returns the hosts to which the web requests of a call may go: the host of the call, about which the policy was
-/// asked, and every host that the policy allows without asking the person. A redirect to any other host is not
-/// followed.
+/// Returns the hosts to which the web requests of a call may go. One is the host of the call itself, because the policy
+/// was already asked about it. The others are the hosts that the policy allows without a question to the person. A
+/// redirect to any other host is not followed.
 pub(crate) async fn hosts(
     connection: &mut Connection,
     snapshot: &Snapshot,

@@ -87,8 +87,9 @@ enum Wanted<'a> {
     Summary(&'a Compaction),
 }
 
-/// Asks for the next answer in a conversation. `tried` records the attempts so far. If the call needs a summary
-/// first, the caller passes the same `tried` again after the summary, and the call continues.
+/// Asks for the next answer in a conversation. `tried` records the attempts so far. If the result is that a summary is
+/// needed first, the caller calls this function again after the summary, with the same `tried`. The call then
+/// continues.
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
@@ -99,9 +100,9 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks a model for a summary of the older part of a conversation. A call of the agent needs more room, and is
-/// interrupted for the summary. The service of the interrupted call is asked first. `during` holds the attempts of the
-/// interrupted call.
+/// Asks a model for a summary of the older part of a conversation. A model call needs this summary to get more room,
+/// and was interrupted for it. `during` holds the attempts of the interrupted call. The service of the interrupted call
+/// is asked first.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,
@@ -112,8 +113,8 @@ pub(crate) async fn ask_for_summary(
     ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary(), halt).await
 }
 
-/// Interval at which a running call checks the remaining time of its task. The check is repeated because the limit
-/// may change.
+/// At this interval, a running call checks the remaining time of its task. It checks repeatedly because the limit may
+/// change.
 const LOOK_AT_TIME: Duration = Duration::from_secs(1);
 
 /// Runs a call until it has ended, is halted, or the task's time is used up.
@@ -236,9 +237,10 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If the call has asked no service yet, or if its service was
-    /// removed from the configuration, takes the service that was chosen for the agent, or else the default service.
-    /// If the call has already tried both, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. This is the service that the call asked last. If the call
+    /// has asked no service yet, or if that service was removed from the configuration, takes the service that was
+    /// chosen for the agent. If the call has already tried that one, takes the default service. If the call has already
+    /// tried both, fails; the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -263,7 +265,7 @@ impl Call<'_> {
     ) -> Result<Attempted, Error> {
         // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
-        // This request should offer the tools of MCP servers that are just being started, so wait for these tools.
+        // Wait for MCP servers that are just being started, so that this request offers their tools.
         tokio::select! {
             () = self.handles.hands.settled() => {}
             () = self.handles.draining.cancelled() => return Ok(Attempted::Ended(Asked::Left)),
@@ -461,8 +463,8 @@ impl Call<'_> {
         Some(pause)
     }
 
-    /// Returns the part of the conversation that a summary must replace so that the rest fits; `None` if no summary
-    /// helps.
+    /// A summary must replace a part of the conversation, so that the rest fits. Returns this part, or `None` if no
+    /// summary helps.
     fn compaction(
         &self,
         made: &Made,
@@ -522,11 +524,12 @@ impl Call<'_> {
     }
 }
 
-/// Returns the failure of an attempt that sent no request: another call had found that the service is still down.
+/// Returns the failure of an attempt that sent no request, because another call has found that the service is still
+/// down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found the service down has already closed the gate for as long as the server asked, so this call
-    // need not close it again.
+    // `retry_after` is `None`, so that this call does not close the gate again. The call that found the service down
+    // has already closed it for as long as the server asked.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt {
         failure,

@@ -1,6 +1,6 @@
 //! The board shows what each conversation is doing at this moment: waiting at a gate, calling a model, pausing after a
-//! failure, or running tools. The drivers write to the board, and only views read it. The board is in memory only,
-//! because the society works without it, and because after a restart no entry would be true any more.
+//! failure, or running tools. The drivers write to the board, and only views read it. The board is only in memory. It
+//! need not be stored: the society works without it, and after a restart no entry would be true any more.
 
 mod answer;
 mod glimpses;

@@ -20,15 +20,15 @@ pub(crate) struct Budgets(Mutex<HashMap<TaskId, Arc<Budget>>>);
 /// The budget of one task.
 #[derive(Debug)]
 struct Budget {
-    /// Locked while the budget decides about a call, so that two calls cannot reserve the same remaining amount.
+    /// Locked while the budget decides about a call. Otherwise two calls could reserve the same remaining amount.
     counted: tokio::sync::Mutex<Counted>,
     state: Mutex<State>,
     /// Notified when a reservation is given back.
     settled: Arc<Notify>,
 }
 
-/// What the task has spent in its calls up to the call `through`. The rows of calls never change, so only the rows of
-/// later calls must be read.
+/// What the task has spent in its calls up to the call `through`. The rows of these calls need not be read again,
+/// because the rows of calls never change. Only the rows of later calls must be read.
 #[derive(Debug, Default)]
 struct Counted {
     spent: Spent,
@@ -47,8 +47,8 @@ struct State {
     since: Instant,
 }
 
-/// The amount that a call has reserved. Dropping this value gives the amount back.
-/// Drop this value only after the real cost is written. Until then, only the reservation counts the cost of the call.
+/// The amount that a call has reserved. Dropping this value gives the amount back. Drop this value only after the real
+/// cost is written. Otherwise, the cost of the call would not be counted in between.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -61,8 +61,9 @@ pub(crate) enum Reserved {
     Granted(Reservation),
     /// The call would exceed this limit.
     Refused(Reached),
-    /// The call may be possible when calls in progress have ended and have cost less than they reserved. The future
-    /// completes when one of these calls has ended. The caller then tries to reserve again.
+    /// Calls in progress have reserved too much for this call to be made now. They may cost less in the end, so the
+    /// call may be possible later. The future completes when one of the calls in progress has ended. The caller then
+    /// tries to reserve again.
     Later(Pin<Box<OwnedNotified>>),
 }
 
@@ -149,8 +150,8 @@ impl Budgets {
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let mut counted = budget.counted.lock().await;
-        // Read the reserved amount before the spent amount. A call that ends between the two reads then counts twice,
-        // which is better than not at all.
+        // Read the reserved amount before the spent amount. If a call ends between the two reads, it then counts twice.
+        // In the other order, it would not count at all, which is worse.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
         // If a limit has refused one call of the task, this limit refuses all other calls of the task.

@@ -41,8 +41,9 @@ async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told
     }
 }
 
-/// Tells an agent that its command has ended, unless the agent was told before or the task of the command is over. The
-/// notice quotes the output, so the agent has then seen the sources of the output.
+/// Tells an agent that its command has ended. Does nothing if the agent was told before, or if the task of the command
+/// is over. The notice quotes the output of the command. So the sources of the output are noted as sources that the
+/// agent has seen.
 pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
     let snapshot = registry.current();
     let write = store.write(move |tx| {
@@ -102,8 +103,8 @@ fn shown(running: RunningCommand) -> CommandView {
     }
 }
 
-/// Ends the commands of an agent, then makes the supervisor check the tasks of these commands, because one of the
-/// tasks may be over now.
+/// Ends the commands of an agent. Without these commands, some of their tasks may be over. So the supervisor then
+/// checks these tasks.
 pub(crate) fn end_of_agent(handles: &Handles, agent: AgentId) {
     let Some(commands) = handles.hands.commands().cloned() else { return };
     let store = handles.store.clone();

@@ -34,8 +34,8 @@ pub(crate) async fn known_parties(
     Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
 }
 
-/// Returns contacts in the form that the rules need, with the capabilities that their services have in this catalogue
-/// (list of services).
+/// Returns contacts in the form that the rules need. This form contains the capabilities of a contact's service. They
+/// are read from this catalogue (list of services).
 pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
@@ -87,8 +87,8 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft. A refused draft writes nothing, with one exception: if two agents have answered each other too often
-/// (the pair limit), both get a notice.
+/// Sends a draft. If the draft is refused, nothing is written, with one exception: if two agents have answered each
+/// other too often (the pair limit), both get a notice.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -194,9 +194,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with the schemas of its requests. An answer that fits gets a field with the result as JSON. An
-/// answer that does not fit is refused or marked; `misfit` decides this. An interim answer is checked too, because it
-/// may become the last answer. If it does not fit, it is sent unchanged.
+/// Compares an answer with the schemas of its requests. If the answer fits, it gets a field with the result as JSON. If
+/// it does not fit, `misfit` decides whether it is refused or marked. An interim answer is checked too, because it may
+/// become the last answer. But if an interim answer does not fit, it is sent unchanged.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,
@@ -229,8 +229,8 @@ async fn check_result(
     Ok(())
 }
 
-/// Tells two agents that no more messages are delivered between them, because they have answered each other too often.
-/// The series of these answers began at `since`, and in this series, each agent is told only once.
+/// Two agents have answered each other too often. Tells both that no more messages are delivered between them. The
+/// series of these answers began at `since`. Each agent is told only once during a series.
 async fn tell_pair(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -54,7 +54,8 @@ pub(crate) async fn run(
         drive(handles, conversation, &open, turn, halt).await?;
     }
     if halt.is_cancelled() || handles.draining.is_cancelled() {
-        // The time that an agent waited for a model's answer counts as working time, even if the answer did not come.
+        // The halt may have interrupted a wait for a model's answer. This wait counts as working time, even though the
+        // answer did not come.
         note_time(handles, &conversation.task).await?;
     }
     Ok(())
@@ -152,7 +153,7 @@ async fn drive(
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         polity_points::point!("driver::written");
         turn = advanced;
-        // The next driver continues the turn at this point.
+        // Stop driving the turn here. The next driver continues the turn at this point.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
             return Ok(());
         }
@@ -165,9 +166,9 @@ async fn drive(
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 call_model(handles, conversation, open, round, halt).await?
             }
-            // `RecordInterruption` names a call that a crash interrupted. If the call must not run twice, `advance`
-            // records the interruption itself. A call that `advance` returns here is allowed to run again, so it runs
-            // as a new call does.
+            // `RecordInterruption` names a call that a crash interrupted. `advance` returns this step only if the call
+            // may run again, so the call runs here like a new call. If the call must not run twice, `advance` has
+            // recorded the interruption itself.
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
@@ -207,8 +208,8 @@ async fn write_down(
     }
 }
 
-/// Moves queued messages into the turn, oldest first, but not more messages than one request to the model may show. The
-/// records of the turn contain only the ids of the messages.
+/// Moves queued messages into the turn, oldest first. Does not move more messages than one request to the model may
+/// show. The records of the turn contain only the ids of the messages.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -359,8 +360,8 @@ pub(crate) async fn abandon(
 }
 
 /// Parks a conversation that cannot continue. A parked conversation does nothing until its agent is resumed or stopped.
-/// The parent is told. If the conversation has nothing to do any more, because the person has stopped its work after the
-/// last failure, it is not parked.
+/// The parent is told. Does nothing if the person has stopped the conversation's work after the last failure: the
+/// conversation then has nothing to do any more.
 pub(crate) async fn park(
     handles: &Handles,
     conversation: &Conversation,

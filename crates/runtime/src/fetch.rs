@@ -79,9 +79,9 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     Ok(Fetch::Medium(mime_type, data))
 }
 
-/// Returns how large a picture may be. The service may declare the limits; otherwise the common limits of servers
-/// apply. The picture is sent in base64, which turns three bytes into four. In this form, the picture must also fit
-/// into the maximum size of all media of a request.
+/// Returns how large a picture may be. If the service declares no limits, the common limits of servers apply. In
+/// addition, the picture must fit into `media_bytes`, the maximum size of all media of a request. The picture is sent
+/// in base64, which turns three bytes into four.
 fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {

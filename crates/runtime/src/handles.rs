@@ -1,9 +1,9 @@
 //! The parts that the whole runtime shares, such as the store, the configuration and the gates.
 //!
 //! [`Society`](crate::Society) builds one [`Handles`]. The society, its background tasks, the supervisor and every
-//! driver hold a reference to it. They lend it to the functions that ask models, load artifacts, or do what the person
-//! requests. The modules `door` and `rest`, the actions of `steer` and the society tools get no [`Handles`]: they work
-//! in a transaction, with a snapshot of the configuration.
+//! driver hold a reference to these handles. They pass the reference to the functions that ask models, load artifacts,
+//! or do what the person requests. The modules `door` and `rest`, the actions of `steer` and the society tools get no
+//! [`Handles`]: they work in a transaction, with a snapshot of the configuration.
 
 use crate::board::Board;
 use crate::budget::Budgets;
@@ -51,7 +51,7 @@ pub(crate) struct Handles {
     pub(crate) hands: Hands,
     /// The tools that copy between artifacts and the files of workspaces, if there are workspaces.
     pub(crate) copying: Option<Copying>,
-    /// The directories of polity itself, which no workspace may contain or be in.
+    /// The directories of polity itself. A workspace must not contain such a directory, and must not be inside one.
     pub(crate) private: Vec<PathBuf>,
 }
 

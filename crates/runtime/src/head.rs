@@ -1,7 +1,7 @@
 //! The beginning of a text, for events and for the list of running commands.
 
-/// An event shows at most this many characters of a result, and of a call's arguments. The list of running commands
-/// shows at most as many characters of a command.
+/// Maximum number of characters of such a beginning. An event shows this much of a result or of a call's arguments. The
+/// list of running commands shows this much of a command.
 pub(crate) const HEAD_CHARS: usize = 400;
 
 /// Returns the beginning of a text.

@@ -12,13 +12,13 @@
 //! This crate must not know SQL, HTTP, the command line, or how a model is called.
 
 mod door;
-// Circle: `tools` imports its submodules, which contain the tools, and they import `Context` from `tools`.
+// Circle: `tools` imports its submodules, which contain the tools. The submodules import `Context` from `tools`.
 mod tools;
 
 mod approvals;
-// Circle: `ask` imports its submodules, which are the steps of a model call, and they import types from `ask`.
+// Circle: `ask` imports its submodules, which are the steps of a model call. The submodules import types from `ask`.
 mod ask;
-// Circle: `board` imports types from its submodules, and they import the entries of the board from `board`.
+// Circle: `board` imports types from its submodules. The submodules import the entries of the board from `board`.
 mod board;
 mod budget;
 mod commands;
@@ -26,7 +26,8 @@ mod fetch;
 mod kept;
 mod trust;
 
-// Circle: `driver` imports its submodules, which are the steps of a turn, and they import functions from `driver`.
+// Circle: `driver` imports its submodules, which are the steps of a turn. The submodules import functions from
+// `driver`.
 mod driver;
 mod handles;
 mod head;
@@ -34,7 +35,7 @@ mod head;
 mod rest;
 mod supervisor;
 
-// Circle: `society` imports types from its submodules, and they import the type `Society` to add methods to it.
+// Circle: `society` imports types from its submodules. The submodules import the type `Society` and add methods to it.
 mod society;
 mod steer;
 

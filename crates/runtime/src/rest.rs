@@ -43,8 +43,8 @@ pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Does what is due for an agent at rest. If the agent is in a turn or has mail, does nothing, because this function is
-/// called again at the end of the agent's turn.
+/// Does what is due for an agent at rest. Does nothing if the agent is in a turn or has mail. At the end of the agent's
+/// turn, this function is called again.
 async fn look(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -175,8 +175,8 @@ fn owed_to<'f>(owed: &'f [Owed], asker: &'f AgentId) -> impl Iterator<Item = &'f
     owed.iter().filter(move |owed| owed.asker == *asker)
 }
 
-/// Returns the unfinished requests of an asker: open requests, and requests for which the agent wrote or stored
-/// something that was not delivered.
+/// Returns the unfinished requests of an asker. A request is unfinished if it is open. It is also unfinished if the
+/// agent wrote or stored something for it, and this was not delivered.
 fn concerned(facts: &RestFacts, asker: &AgentId) -> BTreeSet<MessageId> {
     let owed = owed_to(&facts.owed, asker).map(|owed| owed.request.clone());
     let stored = facts.unnamed.iter().filter(|unnamed: &&Unnamed| unnamed.asker == *asker);
@@ -225,8 +225,8 @@ async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<V
     Ok(quoted)
 }
 
-/// Tells an asker that no answer will come, and gives the asker what the agent has made for it. The person is told
-/// only if the agent has made something for the person.
+/// Tells an asker that no answer will come. Also gives the asker everything that the agent has made for this asker. If
+/// the asker is the person, the person is told only if the agent has made something for the person.
 async fn give_up(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -283,8 +283,8 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
     settle_provisional(tx, &root, &told).await
 }
 
-/// Makes an interim message to the person final. All requests that the message belongs to then count as answered, even
-/// requests whose turn has failed, because an agent can answer the person even after a failed turn.
+/// Makes an interim message to the person final. All requests that the message belongs to then count as answered. This
+/// includes requests whose turn has failed, because an agent can answer the person even after a failed turn.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -292,8 +292,8 @@ async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) 
     settle(tx, by, &told.message, &answers).await
 }
 
-/// Gives the askers the texts and artifacts that a failed agent has made for them, because its turn can no longer
-/// deliver them.
+/// A failed agent may have made texts and artifacts for its askers, which its turn can no longer deliver. Gives them to
+/// the askers.
 pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
     let facts = facts(tx, who, Cause::TurnEnded).await?;
     let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
@@ -330,7 +330,8 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(left)
 }
 
-/// Gives up one request in a deadlock that still exists after its agents were told about it.
+/// Breaks a deadlock: gives up one of its requests. The agents of the deadlock were told about it before, but could not
+/// end it.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -208,7 +208,7 @@ impl Society {
     ///
     /// # Errors
     ///
-    /// Fails if [`Society::start`] would fail, or if the schema of the database is out of date.
+    /// Fails for the same reasons as [`Society::start`], and also if the schema of the database is out of date.
     pub async fn open_to_read(data: &Path, parts: Parts) -> Result<Self, Error> {
         let (store, newest_event) = Store::open_to_read(&data.join(DATABASE)).await?;
         let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts, data);
@@ -287,7 +287,8 @@ impl Society {
             .await
     }
 
-    /// Returns the questions that agents have asked the person in a task, and that the person has not answered.
+    /// Returns the questions in a task that agents have asked the person. Leaves out questions that the person has
+    /// answered.
     pub async fn questions(&self, task: &TaskId) -> Result<Vec<MessageToUser>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let questions = messages::questions(&mut reader, task).await?;
@@ -318,8 +319,8 @@ impl Society {
         Ok(tasks::standing(&mut reader, task).await?.map(|standing| standing.outcome()))
     }
 
-    /// Returns the names under which the person sees the artifacts of a message: the file name and the reference, or
-    /// only the reference if the artifact has no file name.
+    /// Returns a name for each artifact of a message, for the person. The name consists of the file name and the
+    /// reference. If an artifact has no file name, its name is only the reference.
     pub async fn artifact_names(&self, message: &Message) -> Result<Vec<String>, Error> {
         let polity_society::message::Body::Payload(payload) = &message.body else {
             return Ok(Vec::new());
@@ -345,8 +346,8 @@ impl Society {
         }
     }
 
-    /// Waits until the files of the database are removed or replaced. All later writes would be lost, so the store
-    /// then accepts no more writes. The caller must end the society.
+    /// Waits until the files of the database are removed or replaced. From then on the store accepts no writes, because
+    /// they would be lost. The caller must end the society.
     pub async fn gone(&self) -> Gone {
         let mut looks = tokio::time::interval(LOOK_FOR_FILES);
         loop {
@@ -357,8 +358,8 @@ impl Society {
         }
     }
 
-    /// Stops agents from beginning new work, and waits until their current work has ended and is stored. The wait
-    /// ends at the latest after the grace period in the settings. The caller must call [`Society::stop`] afterwards.
+    /// From now on, agents begin no new work. Waits until their current work has ended and is stored, but not longer
+    /// than the grace period in the settings. The caller must call [`Society::stop`] afterwards.
     pub async fn drain(&self) {
         let grace = self.handles.registry.current().settings.shutdown_grace;
         self.handles.draining.cancel();
@@ -367,8 +368,8 @@ impl Society {
         }
     }
 
-    /// Stops the society. Drops the drivers in the middle of their work; the next start repeats the work that the
-    /// drivers have not recorded. Writes that drivers have already requested are finished.
+    /// Stops the society. Drops the drivers in the middle of their work. Writes that the drivers have already requested
+    /// are finished. The next start repeats the work that the drivers have not recorded.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
@@ -378,7 +379,7 @@ impl Society {
     }
 }
 
-/// Adds the outside tools that belong to the runtime, because they need the store.
+/// Adds some outside tools: those that need the store. For this reason, they belong to the runtime.
 pub(crate) fn with_own_tools(hands: Hands, store: &Store, registry: &Arc<Registry>) -> Hands {
     let hands = with_merging(hands, store);
     let search = SearchTools::new(hands.clone(), store.clone(), Arc::clone(registry));
@@ -444,7 +445,8 @@ async fn note_reports(
         };
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         let event = match report.outcome {
-            // A faulty file was corrected, and the configuration in force did not change. This needs no event.
+            // The files have no problems any more, and the configuration in force did not change: somebody has
+            // corrected a faulty file. This needs no event.
             ReloadOutcome::Unchanged if problems.is_empty() => continue,
             ReloadOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
             ReloadOutcome::Taken | ReloadOutcome::Unchanged => {

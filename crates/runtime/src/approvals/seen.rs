@@ -11,9 +11,9 @@ use polity_store::{Conversation, Error, Tx};
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
-/// Notes the sources from which a call brought content to its agent, and the sources from which the call brought
-/// content into the workspace. `reaches` lists what the call reached; it is empty for a society tool. `refused` is the
-/// code of the refusal, if the call was refused.
+/// Notes the sources of the content that a call brought to its agent, and of the content that it brought into the
+/// workspace. `reaches` lists what the call reached. The list is empty for a society tool. `refused` is the code of the
+/// refusal, if the call was refused.
 pub(crate) async fn note(
     tx: &mut Tx,
     caller: &Conversation,

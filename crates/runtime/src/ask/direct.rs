@@ -41,7 +41,7 @@ pub enum By {
 pub struct DirectAnswer {
     /// The text of the model. If the caller gave a schema, the text is JSON that fits the schema.
     pub text: String,
-    /// The tokens of all requests together, because a request may be repeated.
+    /// The tokens of all requests together. There is more than one request if a request was repeated.
     pub prompt_tokens: u64,
     /// The tokens of all answers together, even of answers that were not used.
     pub completion_tokens: u64,
@@ -73,7 +73,7 @@ const MISFITS: u32 = 2;
 /// After this many empty answers, the call fails.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// Asks root's service. If the schema cannot be compiled, no answer fits the schema, so the call fails.
+/// Asks root's service. Fails if the schema cannot be compiled, because no answer fits such a schema.
 pub(crate) async fn direct(
     handles: &Handles,
     lines: &[Line],
@@ -201,7 +201,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
                 () = handles.draining.cancelled() => return Err(DirectError::Ending),
             },
             (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),
-            // A direct call has no tool calls to reword, no media and no history, so these steps cannot help.
+            // The other steps cannot help: a direct call has no tool calls to reword, no media and no history.
             (Next::Fallback | Next::GiveUp | Next::Reword | Next::DescribeMedia | Next::Compact, _) => {
                 return Err(gave_up(&service, &failure));
             }

@@ -21,8 +21,8 @@ pub enum Bytes {
     Counted,
 }
 
-/// Builds the next request of a conversation with the code that builds the requests to models. So the preview shows
-/// exactly what the model would get.
+/// Builds the next request of a conversation. Uses the same code that builds the requests to models, so the preview
+/// shows exactly what the model would get.
 pub(crate) async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -30,8 +30,8 @@ pub(crate) async fn preview(
 ) -> Result<RequestPreview, Error> {
     let snapshot = handles.registry.refresh().await;
     if let Some(commands) = handles.hands.commands() {
-        // A running society has found out at its start whether commands can run on this machine. Without a running
-        // society, find it out now.
+        // Find out now whether commands can run on this machine. A running society has done this at its start, but a
+        // preview may also be made without a running society.
         commands.machine().await;
     }
     let mut scene = look(handles, conversation).await?;

@@ -33,8 +33,8 @@ use std::ops::Range;
 /// of the request each record takes.
 pub(super) struct Made {
     pub(super) request: Request,
-    /// The tools that the model may call. Usually the request contains these tools. If the server could not read
-    /// earlier calls of its model, only the system message of the request names these tools.
+    /// The tools that the model may call. Usually the list of tools in the request contains them. If the server could
+    /// not read earlier calls of its model, this list is empty, and only the system message names them.
     pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
@@ -192,16 +192,16 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    // If the server could not read two calls of its model, the request contains no tools. Then the server returns as
-    // text everything that the model writes, and polity reads the calls from this text.
+    // If the server could not read two calls of its model, leave the tools out of the request. The server then does not
+    // look for calls: it returns everything that the model writes as text. polity reads the calls from this text.
     let offered = tools_offered;
     let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
     let request = Request { messages, tools, tool_choice };
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// After the server has failed to parse this many tool calls that its model wrote, the next request contains no list of
-/// tools. Then only the system message of the request describes the tools.
+/// A server may fail to parse the tool calls that its model writes. After this many failures, the next request contains
+/// no list of tools, and only its system message describes the tools.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.
@@ -211,8 +211,8 @@ fn signature(tool: &Tool) -> String {
     format!("{}({})", tool.name, names.join(", "))
 }
 
-/// Returns the extra lines for a model whose last call the server could not read. The first line lists the tools and
-/// explains how to write a call; the second line allows the model to write a plain text.
+/// Returns extra lines for a model if the server could not read its last call. The first line lists the tools and
+/// explains how to write a call. The second line allows the model to write a plain text.
 fn how_to_call(manner: Manner, tools: &[Tool], texts: &Texts) -> Vec<String> {
     let names: Vec<String> = tools.iter().map(signature).collect();
     let lines = [

@@ -17,8 +17,7 @@ pub(super) struct Scene {
     pub(super) history: History,
     pub(super) contacts: Vec<ContactRow>,
     pub(super) stored: Vec<Stored>,
-    /// If the agent works in a directory of the person, the access that the agent has to this directory; otherwise
-    /// `None`.
+    /// The agent's access to a directory of the person, if the agent works in such a directory. Otherwise `None`.
     pub(super) workspace: Option<Access>,
 }
 

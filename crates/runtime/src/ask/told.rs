@@ -47,14 +47,14 @@ pub(super) fn next_attempt(next: Next) -> NextAttempt {
     }
 }
 
-/// Builds the failure of a server that sends nothing until the timeout. While a server is still silent, the retry
-/// policy gets this failure, so that views can show what the call will do next.
+/// Builds the failure that a server would cause if it sent nothing until the timeout. With this failure, the retry
+/// policy is asked in advance what the call would do next. Views show this while the server is still silent.
 pub(super) fn silent() -> CallError {
     let message = "the server stays silent".to_owned();
     CallError { kind: FailureKind::TimedOut, message, status: None, retry_after: None }
 }
 
-/// Builds the event that a service was skipped and that the call asks its fallback instead.
+/// Builds an event. It says that the call skips a service and asks the service's fallback instead.
 pub(super) fn service_skipped(
     conversation: &Conversation,
     service: &Service,
@@ -113,7 +113,8 @@ fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// Returns whether a failure of this kind needs advice about what the person must change before the call can work.
+/// Returns whether the person must change something before a call with this kind of failure can work. If so, the person
+/// gets advice.
 fn is_to_be_changed(kind: FailureKind) -> bool {
     match kind {
         FailureKind::Unauthorized

@@ -7,11 +7,11 @@ use polity_view::{Doing, NextAttempt, Said, Silence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A server counts as silent if it has sent nothing for this many milliseconds, or for half of the time that its
-/// timeouts allow, whichever is shorter.
+/// A server counts as silent if it has sent nothing for this many milliseconds. If its timeouts allow less than twice
+/// this time, it already counts as silent after half of the allowed time.
 const SILENT_AFTER: i64 = 10_000;
-/// [`Tail`] keeps at least this many bytes of the end of a text, or the whole text if it is shorter. A client that
-/// reads four times per second misses nothing if the model writes at most this many bytes in a quarter of a second.
+/// [`Tail`] keeps at least this many bytes of the end of a text. It keeps the whole text if the text is shorter. A
+/// client reads four times per second. It misses nothing if the model writes at most this many bytes between two reads.
 const KEPT: usize = 2_048;
 /// Maximum number of tool names that are kept for one answer.
 const MOST_CALLS: usize = 64;
@@ -49,8 +49,8 @@ impl Limits {
         }
     }
 
-    /// Returns the silence of a server that was called at `since` and sent its last byte at `last_byte`. Returns `None`
-    /// if the server does not count as silent yet.
+    /// A server was called at `since` and sent its last byte at `last_byte`. If it counts as silent now, returns its
+    /// silence. Otherwise returns `None`.
     fn silence(&self, since: i64, last_byte: Option<i64>, now: i64) -> Option<Silence> {
         let begun = last_byte.unwrap_or(since);
         let stage = match last_byte {
@@ -117,7 +117,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether a part of the answer has arrived that the reader has not received yet.
+    /// Returns whether more of the answer has arrived than the reader has received.
     pub(super) fn has_more(&self, got: &Got) -> bool {
         let heard = self.heard();
         let (text, reasoning) = (heard.text.length(), heard.reasoning.length());
@@ -176,7 +176,8 @@ impl Listener for Answer {
 impl Heard {
     fn count(&mut self, piece: &str) {
         let ascii = piece.bytes().filter(u8::is_ascii).count() as u64;
-        // In UTF-8, each character that is not ASCII has exactly one byte from 0xC0 on: its first byte.
+        // Count the characters that are not ASCII. In UTF-8, the first byte of such a character is at least 0xC0, and
+        // its other bytes are smaller.
         let others = piece.bytes().filter(|byte| *byte >= 0xC0).count() as u64;
         self.ascii += ascii;
         self.others += others;
@@ -186,8 +187,8 @@ impl Heard {
 impl Tail {
     fn push(&mut self, piece: &str) {
         self.kept.push_str(piece);
-        // Each cut moves the rest of the text. So cut only when the text is longer than twice `KEPT`: then the cost per
-        // byte is constant on average.
+        // Each cut moves the rest of the text. So do not cut after each piece, but only when the text is longer than
+        // twice `KEPT`. Then the average cost per byte is constant.
         if self.kept.len() > 2 * KEPT {
             let cut = self.kept.ceil_char_boundary(self.kept.len() - KEPT);
             self.kept.drain(..cut);

@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// changes.
 const MOST: usize = 200;
 
-/// The changes of the board, as one reader watches them. The reader's filter selects the changes.
+/// Tells one reader the changes of the board. The reader's filter selects these changes.
 pub struct Glimpses {
     board: Arc<Board>,
     filter: EventFilter,

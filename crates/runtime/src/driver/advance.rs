@@ -34,7 +34,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The field of a refusal that tells the model that an interrupted run of the same call may have taken effect.
+/// A field of a refusal. It tells the model that the same call was already run and interrupted, and that this run may
+/// have taken effect.
 pub(super) const UNKNOWN_OUTCOME: &str = "interrupted";
 
 /// What happened since the last transaction.
@@ -54,7 +55,7 @@ pub(super) enum Happened {
         #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
         reservation: Arc<Reservation>,
     },
-    /// Calls of tools that act outside have ended, in the order of the calls.
+    /// Calls of tools that act outside have ended. The list is in the order of the calls.
     ToolsEnded(Vec<Ended>),
     /// The model call failed without an answer, and no further attempt is made.
     Failed { service: ServiceId, reason: String },
@@ -154,7 +155,8 @@ struct Advance {
     open: OpenTurn,
     snapshot: Arc<Snapshot>,
     prepared: HashMap<String, Result<Prepared, Refusal>>,
-    /// If a pending call hires an agent with its own worktree, and no worktree can be made, the refusal of this call.
+    /// A pending call may hire an agent with its own worktree. If no worktree can be made, this is the refusal of that
+    /// call.
     no_worktree: Option<Refusal>,
 }
 
@@ -293,7 +295,7 @@ impl Advance {
                 Ok(Go::On)
             }
             Step::Finish(text) => {
-                // A turn without calls has hired nobody.
+                // Look for hired agents only if the turn has made calls. Without calls, it has hired nobody.
                 if turn.rounds() > 0 && turn.reminded() == Reminded::No {
                     let unwritten =
                         agents::unwritten_children(&mut tx.connection, &self.conversation, self.open.id)
@@ -374,11 +376,11 @@ impl Advance {
         if let Some(command) = goes_on {
             commands::started(tx, &self.conversation, &command, self.open.works_on.as_ref()).await?;
         }
-        // Record the sources of this call first: an artifact that is stored afterwards gets all sources that its
-        // owner has seen.
+        // Record the sources of this call before its artifacts are stored. An artifact gets all sources that its owner
+        // has seen up to then.
         approvals::note_seen(tx, &self.conversation, &call, &reaches, refused, &result).await?;
-        // The asker is not told about these artifacts: they are material for the agent's work, not the result of its
-        // work.
+        // Store these artifacts in a way that does not tell the asker about them. They are material for the agent's
+        // work, and not its result.
         self.store(tx, stored).await?;
         if let Some(made) = made {
             tools::make(tx, &self.conversation, made).await?;
@@ -442,9 +444,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text and
-    /// the reference of the artifact. The file is written while the transaction is open, which delays other writes to
-    /// the database by a few milliseconds. Such long results are rare.
+    /// If a result is too long for a model, stores it as an artifact. The model then gets the beginning of the text and
+    /// the reference of the artifact. The file is written while the transaction is open. This delays other writes to
+    /// the database by a few milliseconds, but such long results are rare.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let (text, extension, mime_type) = match &result {
             ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {

@@ -20,17 +20,17 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Maximum total size, in bytes, of the artifacts with which an answer of a model is compared. The comparison
-/// recognizes pieces of the files of these artifacts in the answer.
+/// An answer of a model is compared with artifacts, to recognize pieces of their files in the answer. This is the
+/// maximum total size of these artifacts, in bytes.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// Maximum number of artifacts with which an answer of a model is compared: the newest artifacts that the agent may
-/// open.
+/// Maximum number of artifacts with which an answer of a model is compared. They are the newest artifacts that the
+/// agent may open.
 const COMPARED_ARTIFACTS: u32 = 200;
 
-/// Stores the bytes that a model wrote into its answer (for example a picture in base64), and replaces them with
-/// references before anything is recorded. Returns the stored artifacts, whose rows the caller must write together with
-/// the answer.
+/// A model may have written bytes into its answer, for example a picture in base64. Stores these bytes, and replaces
+/// them with references before anything is recorded. Returns the stored artifacts. The caller must write the rows of
+/// these artifacts together with the answer.
 pub(super) async fn take_bytes_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -251,8 +251,8 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Returns a function that adds bytes to `found` and returns a reference to the bytes. If the bytes are too large,
-/// that function adds nothing and returns `None`.
+/// Returns a function. The function adds bytes to `found`, and returns a reference to the bytes. If there are too many
+/// bytes, it adds nothing and returns `None`.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -263,8 +263,8 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
     }
 }
 
-/// Puts bytes on disk. Tries again while the disk refuses the bytes, because they may have cost money and would
-/// otherwise be lost.
+/// Puts bytes on disk. Tries again while the disk refuses the bytes. Otherwise the bytes would be lost, and they may
+/// have cost money.
 async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -294,7 +294,8 @@ pub(super) async fn put_on_disk(
     prepared.map_err(Error::Blob)
 }
 
-/// Puts on disk the content that the turn's next society tools will store, so that their transaction only writes rows.
+/// The next society tools of the turn may store content. Puts this content on disk now, so that the transaction of
+/// these tools only has to write rows.
 pub(super) async fn prepare_pending(
     handles: &Handles,
     snapshot: &Snapshot,

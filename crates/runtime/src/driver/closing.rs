@@ -90,8 +90,8 @@ pub(crate) async fn finish(
 
 /// What happened to a closing text.
 enum ClosingText {
-    /// The text needs no further handling: it was sent, it is held until the agent no longer waits for others, it
-    /// repeats an earlier message, or it stays only in the agent's history.
+    /// The text needs no further handling. There are four cases. The text was sent. Or it is held until the agent no
+    /// longer waits for others. Or it repeats an earlier message. Or it stays only in the agent's history.
     Done,
     /// The door refused the text, so nobody got it.
     Refused(Unsaid),
@@ -184,8 +184,8 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// Returns `earlier`, the message whose text a closing text repeats, if this message can be the answer to the requests.
-/// If a request has a schema, the message must fit the schema.
+/// A closing text repeats the text of the message `earlier`. Returns `earlier` if this message can be the answer to the
+/// requests. If a request has a schema, the message must fit the schema.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -258,8 +258,9 @@ async fn keep_whole(
     Ok(artifact)
 }
 
-/// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other agents.
-/// The result is yes if the turn began with a nudge: a notice to root that the person has heard nothing final.
+/// Returns when the texts that a turn sends to the person are final. Usually they are final unless the agent still
+/// waits for other agents. If the turn began with a nudge, they are always final. A nudge is a notice to root that the
+/// person has heard nothing final.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(last_word_after(prompting(tx, open).await?))
 }
@@ -322,8 +323,9 @@ fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
-/// Tells every asker with an open request to the failed agent that no answer will come. Does not tell the parent, who
-/// was told already. Does not tell the person, because the agent can still answer the person in a later turn.
+/// Askers may have open requests to the failed agent. Tells them that no answer will come. Does not tell the parent,
+/// because the parent was told already. Does not tell the person, because the agent can still answer the person in a
+/// later turn.
 async fn tell_askers(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -351,8 +353,9 @@ async fn tell_askers(
     rest::after_waits(tx, snapshot).await
 }
 
-/// Ends a turn because the person stopped it. Every open call gets a result, and the messages of the turn are marked
-/// as failed. Also ends a turn whose records are damaged, because only a stop can end it: each driver of it fails.
+/// Ends a turn because the person stopped it. Every open call gets a result, and the messages of the turn are marked as
+/// failed. This works even if the records of the turn are damaged. No driver can end such a turn, because each driver
+/// fails.
 pub(crate) async fn stop(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -361,7 +364,8 @@ pub(crate) async fn stop(
 ) -> Result<(), Error> {
     let reason = "stopped by the user".to_owned();
     match answer_pending(tx, snapshot, conversation, open).await {
-        // Nobody can read the calls of this turn, so no request to a model will contain them.
+        // The records of this turn cannot be read, so no request to a model will contain its calls. The calls therefore
+        // need no results.
         Err(error @ Error::Damaged { .. }) => {
             tracing::error!(agent = %conversation.agent, error = %in_full(&error), "the calls of a stopped turn get no results");
         }

@@ -1,8 +1,8 @@
 //! Runs tools that act outside. The start of a call is committed before the tool runs.
 //!
-//! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if
-//! they only read. A call that a crash interrupted begins here again, if it may be repeated: its start is already
-//! committed, but the rights and the policy are checked as for a new call.
+//! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if they
+//! only read. If a crash interrupted a call and the call may be repeated, it begins here again. Its start is already
+//! committed, but the rights and the policy are checked again, as for a new call.
 
 mod place;
 mod reporter;
@@ -44,8 +44,8 @@ pub(super) fn outside_tool(handles: &Handles, call: &ToolCall) -> Option<Arc<dyn
     copies.or_else(|| handles.hands.find(&call.name))
 }
 
-/// Returns the calls that run at the same time: several successive calls that only read, or otherwise the next call
-/// alone.
+/// Returns the calls that run at the same time. If the next call only reads, these are this call and the successive
+/// calls that only read. Otherwise, this is the next call alone.
 fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
     let reads = |call: &&ToolCall| {
         let tool = outside_tool(handles, call);
@@ -60,8 +60,8 @@ fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
 struct Ready {
     call: ToolCall,
     tool: Option<Arc<dyn Tool>>,
-    /// The evidence that the tool prepared, or the reason why the call does not run. After a crash, the tool finds out
-    /// from its evidence whether the call has happened.
+    /// The evidence that the tool prepared. After a crash, the tool uses it to find out whether the call has happened.
+    /// If the call does not run, this is the reason.
     prepared: Result<Value, Refusal>,
     /// Whether the person has already allowed this call.
     asked: Asked,
@@ -186,8 +186,8 @@ pub(super) async fn run_outside(
         }
     });
     let ran = tokio::select! {
-        // This branch comes first: if the tools end at the moment at which the driver is halted, the results of the
-        // tools must not be lost.
+        // This branch comes first. The tools may end at the moment at which the driver is halted, and their results
+        // must not be lost then.
         biased;
         ran = join_all(runs) => ran,
         () = halt.cancelled() => return Ok(Happened::Nothing),
@@ -240,10 +240,10 @@ async fn preview(
     }
 }
 
-/// Records and commits that the calls start; after a crash, the start is already recorded. Reads the rights of the agent
-/// in the same transaction, and refuses a call to a tool that the agent may not use. If the person must be asked about a
-/// call, records the question; neither this call nor any later call begins. Returns `None` if the turn does not
-/// continue.
+/// Records and commits that the calls start. (After a crash, the start is already recorded.) Reads the rights of the
+/// agent in the same transaction, and refuses a call to a tool that the agent may not use. If the person must be asked
+/// about a call, records the question. Then this call and all later calls do not begin. Returns `None` if the turn does
+/// not continue.
 async fn begin(
     handles: &Handles,
     conversation: &Conversation,
@@ -309,8 +309,8 @@ async fn begin(
     write.await
 }
 
-/// If an earlier process started a call that can change something, nobody knows whether the call has taken effect.
-/// Returns what the model is told about such a call if the call is not run again; `None` for all other calls.
+/// An earlier process may have started a call that can change something. Nobody knows whether such a call has taken
+/// effect. If it is not run again, the model is told this text. Returns `None` for all other calls.
 pub(super) fn unknown_outcome(
     handles: &Handles,
     snapshot: &Snapshot,

@@ -39,7 +39,7 @@ async fn results(world: &World) -> Vec<Value> {
     results_in(world, &world.of("root")).await
 }
 
-/// Returns the results in a conversation that are JSON, in the order of the records.
+/// Returns those results in a conversation that are JSON. They are in the order of the records.
 async fn results_in(world: &World, conversation: &Conversation) -> Vec<Value> {
     let mut reader = world.store.reader().await.unwrap();
     let texts = &world.snapshot.prompts.texts;
@@ -419,8 +419,8 @@ async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
     assert_eq!(said, codes);
 }
 
-/// The record of a call does not contain the content for which the call was refused. The refusal must still survive a
-/// restart.
+/// A call is refused because of its content. The record of the call does not contain this content, so after a restart,
+/// the content cannot be checked again. The refusal must survive the restart all the same.
 #[tokio::test]
 async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     let world = World::with(&json!({"maxArtifactBytes": 100})).await;
@@ -599,8 +599,7 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// Returns one number for each request to the model: how many long messages the request shows that no earlier request
-/// has shown.
+/// Counts the long messages that a request to the model shows for the first time. Returns this number for each request.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.requests();

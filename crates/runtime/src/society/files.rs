@@ -85,7 +85,7 @@ impl Society {
         Ok(shown(path.to_string(), content(browsed)))
     }
 
-    /// Returns the changes that agents have made in the workspaces of a task and that git has recorded.
+    /// Agents change files in the workspaces of a task. Returns those of their changes that git has recorded.
     pub async fn changes(
         &self,
         task: &TaskId,

@@ -33,8 +33,8 @@ pub struct Fork {
 }
 
 impl Society {
-    /// Begins a new task as a copy of another task up to a turn; the new task begins this turn again. The other task
-    /// stays unchanged. When this function returns, the new task is stored durably.
+    /// Begins a new task. The new task is a copy of another task up to a turn, and it begins this turn again. The other
+    /// task stays unchanged. When this function returns, the new task is stored durably.
     pub async fn fork(&self, fork: Fork) -> Result<Forked, WriteError> {
         let snapshot = self.handles.registry.current();
         if fork.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
@@ -58,7 +58,8 @@ impl Society {
         let forked = self.handles.store.write_unless_refused(move |tx| Box::pin(write(tx, fork, new))).await;
         let needed = match &forked {
             Ok(forked) => forked.task == task,
-            // Nobody knows whether the rows were written. If they were, the new task needs the files.
+            // Nobody knows whether the rows were written. Keep the files, because the new task needs them if its rows
+            // were written.
             Err(WriteError::Store(_)) => true,
             Err(_) => false,
         };
@@ -68,9 +69,9 @@ impl Society {
         forked
     }
 
-    /// Gives the new task the files of the original task as they stood when the turn began, if polity made the
-    /// workspace of the original. The files must be there before the rows, because agents of the new task work as soon
-    /// as the rows are written. If the process dies in between, the files stay, and nobody uses them.
+    /// If polity made the workspace of the original task, gives the new task its files, as they stood when the turn
+    /// began. This must happen before the rows of the new task are written, because its agents begin to work as soon as
+    /// the rows are written. If the process dies in between, the files stay, and nobody uses them.
     async fn begin_workspace(&self, fork: &Fork, task: &TaskId) -> Result<Files, Error> {
         let Some(workspaces) = self.handles.hands.workspaces() else { return Ok(Files::Nothing) };
         let mut moment = self.handles.store.moment().await?;

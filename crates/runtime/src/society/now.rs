@@ -68,7 +68,7 @@ async fn answered(connection: &mut Connection, idle: &[TaskId]) -> Result<HashSe
     Ok(answered.map(|(task, _)| task).collect())
 }
 
-/// The rows from which the texts of cards and stuck things are taken.
+/// The rows that contain the texts for the view: the texts of cards, and of stuck things.
 struct Facts {
     agents: HashMap<AgentId, AgentView>,
     objectives: HashMap<AgentId, String>,
@@ -207,8 +207,8 @@ fn bad<'s>(states: &'s [(ServiceId, ServiceState)], moments: &'s Moments) -> Has
     failing.chain(silent).collect()
 }
 
-/// Root may go on if one of its turns begins again with another service. Returns, for each task in which this may help,
-/// root's newest turn and the services that root could use instead.
+/// In some tasks, root may go on if its newest turn begins again with another service. Returns, for each of these
+/// tasks, this turn and the services that root could use instead.
 async fn turns(
     connection: &mut Connection,
     snapshot: &Snapshot,

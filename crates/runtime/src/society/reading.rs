@@ -51,7 +51,8 @@ impl Society {
         readings::tasks::get(&mut moment, id).await
     }
 
-    /// Returns a page of agents, parents before children, with the number of the newest event at that moment.
+    /// Returns a page of agents, parents before children. The page also contains the number of the event that was the
+    /// newest when the page was read.
     pub async fn agents(&self, filter: &AgentFilter) -> Result<AgentPage, Error> {
         let snapshot = self.handles.registry.current();
         let moments = self.handles.board.moments(filter.task.as_ref(), now());

@@ -22,13 +22,14 @@ pub(super) struct Ran {
     /// What the call reached outside the society, for example a web host or the workspace.
     pub(super) reaches: Vec<Reach>,
     pub(super) result: Result<call::Output, Refusal>,
-    /// If a crash interrupted the call and the call was not run again, what the model is told about its outcome.
+    /// A crash may have interrupted the call. If the call was not run again, this is what the model is told about its
+    /// outcome.
     pub(super) unknown: Option<String>,
     pub(super) duration: Duration,
 }
 
-/// Stores the files of a result, and removes encoded bytes from its text. `unwritten` is the size of the artifacts of
-/// calls that ran at the same time: their rows are not in the database yet.
+/// Stores the files of a result, and removes encoded bytes from its text. Other calls that ran at the same time may
+/// have made artifacts whose rows are not in the database yet. `unwritten` is the size of these artifacts.
 pub(super) async fn end(
     handles: &Handles,
     conversation: &Conversation,
@@ -156,7 +157,7 @@ async fn take_bytes_out(
     }
 }
 
-/// Adds a note to a result about its files that are too large to be stored.
+/// Some files of a result are too large to be stored. Adds a note about these files to the result.
 fn note_left_out(content: &mut Content, left_out: &[String]) {
     match content {
         Content::Json(Value::Object(object)) => {

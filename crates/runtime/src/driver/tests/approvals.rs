@@ -201,7 +201,7 @@ async fn the_person_is_not_asked_about_a_call_that_the_rights_refuse() {
         assert_eq!((code(told), &told["groups"]), ("tool_not_permitted", &json!([group])), "{told}");
     }
     assert_eq!(told.len(), 2);
-    // About a call to which the agent has the right, the person is asked.
+    // If the agent has the right to a call, the person is asked about this call.
     world.say("root", clerk.agent.as_str(), json!("list")).await;
     drive(&world, &clerk, vec![Say::Call("list_artifacts", json!({}))], &[]).await;
     assert_eq!(questions(&world).await.len(), 1);
@@ -274,9 +274,9 @@ async fn the_policy_decides_where_redirects_may_lead() {
     assert!(reasons[0].is_some() && reasons[1].is_none(), "{reasons:?}");
 }
 
-/// An agent reads a web page and writes to another agent, which then wants to pay. Without rules, the person is not
-/// asked about `pay`. But now the person is asked, because the paying agent has got a message from an agent that has
-/// read the page.
+/// An agent reads a web page and writes to another agent. The other agent then wants to pay. There are no rules, so the
+/// person would usually not be asked about `pay`. But here the person is asked, because the paying agent has got a
+/// message from an agent that has read the page.
 #[tokio::test]
 async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_the_way() {
     let world = World::new().await;

@@ -1,5 +1,5 @@
-//! Tests of calls that a crash interrupted. Before such a call runs again, the rights of the agent and the policy are
-//! checked again, as they are at that moment.
+//! Tests of calls that a crash interrupted. Before such a call runs again, it is checked again. The check uses the
+//! rights and the policy of that moment, not those of the first run.
 
 use super::approvals::{answer, drive, questions};
 use super::*;

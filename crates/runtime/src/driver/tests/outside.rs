@@ -263,8 +263,8 @@ async fn those_who_watch_see_how_a_tool_runs() {
     assert!(events.iter().all(|event| event["call"] == events[0]["call"]));
 }
 
-/// A tool may report its progress all the time. At most four of its reports become events in each second: each time the
-/// newest report. So neither the table of events nor the writer of the database is flooded.
+/// A tool may report its progress all the time. At most four times per second, the newest report becomes an event.
+/// Otherwise the reports would flood the table of events and the writer of the database.
 #[tokio::test]
 async fn progress_is_told_at_most_four_times_a_second() {
     let world = World::new().await;
