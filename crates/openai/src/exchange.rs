@@ -45,8 +45,8 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
-    /// The message whose answer the client waits for. This is usually the same as `message`. But if `message` replies
-    /// to an agent's question, this is the request that the client sent before the agent asked.
+    /// The client waits for the answer to this message. It is usually `message` itself. But if `message` replies to an
+    /// agent's question, it is the request that the client sent before the agent asked.
     pub(crate) awaits: MessageId,
 }
 

@@ -17,7 +17,7 @@ pub enum EditError {
     /// The text is not valid JSON with comments, which is the format that the registry reads.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
-    /// From the edited text, the registry would read other values than the corrected ones.
+    /// If the registry read the edited text, it would not get the corrected values.
     #[error("the file is laid out in a way that cannot be edited safely")]
     Unsafe,
 }

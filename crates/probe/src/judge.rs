@@ -52,8 +52,8 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             }
             findings
         }
-        // The server has refused the request, and its list does not contain the model. So the missing model is the
-        // cause.
+        // The server says that the request is wrong, and its list does not contain the model. So the missing model is
+        // the cause.
         Err(error) if is_missing && blames_request(error) => {
             let missing = CallError { kind: FailureKind::NoSuchModel, ..error.clone() };
             let Remedy { code, advice } = Remedy::of(service, &missing, kind(service, facts.server));

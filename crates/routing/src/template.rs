@@ -3,9 +3,9 @@
 use polity_society::text::Template;
 use std::collections::BTreeMap;
 
-/// `line` was made from `template`: values were filled into the placeholders. Returns these values, or `None` if the
-/// line does not match the template. Each value except the last is as short as possible: it ends at the first
-/// occurrence of the words that follow its placeholder in the template.
+/// If `line` was made from `template`, returns the values that were filled into the placeholders. Otherwise returns
+/// `None`. Each value except the last is as short as possible: it ends at the first occurrence of the words that follow
+/// its placeholder in the template.
 pub(crate) fn values_of<'t>(line: &'t str, template: &'t Template) -> Option<BTreeMap<&'t str, &'t str>> {
     let mut values = BTreeMap::new();
     let mut names = template.placeholders().into_iter().peekable();

@@ -59,9 +59,9 @@ pub(crate) struct Asking {
     often: Often,
 }
 
-/// Facts that the policy needs to decide about a call. They are the role of the caller, the tool, the groups of the MCP
-/// servers, and the permissions that the person gave earlier. Another fact is where the content that the caller has got
-/// comes from: the outside sources, such as the web.
+/// Facts that the policy needs to decide about a call: the role of the caller, the tool, the sources in `seen`, the
+/// groups of the MCP servers, and the permissions that the person gave earlier. `seen` lists the outside sources, such
+/// as the web, whose content the caller has got.
 struct Known {
     role: String,
     tool: String,

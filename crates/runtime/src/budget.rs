@@ -48,7 +48,7 @@ struct State {
 }
 
 /// The amount that a call has reserved. Dropping this value gives the amount back. Drop this value only after the real
-/// cost is written. Otherwise, the cost of the call would not be counted in between.
+/// cost is written. Otherwise, the cost of the call would not be counted in the meantime.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,

@@ -62,8 +62,8 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// Returns whether servers accept the file. Returns `false` for two more kinds of files: a GIF, because some
-    /// servers refuse GIF, and an animated WebP.
+    /// Returns whether servers accept the file. A GIF does not count as accepted, because some servers refuse GIF. An
+    /// animated WebP does not count as accepted either.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {
             (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,

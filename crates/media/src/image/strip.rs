@@ -91,8 +91,8 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the length of the compressed pixels. The pixels end at the first marker, except that they may contain
-/// escaped bytes 0xFF and restart markers.
+/// Returns the length of the compressed pixels. The pixels may contain escaped bytes 0xFF and restart markers. They end
+/// at the first other marker.
 fn scan_length(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(2)

@@ -154,8 +154,8 @@ pub(crate) fn documents_cut_short_say_so() {
     }
 }
 
-/// Returns `false` if the outcome is a problem of the communication with the child. Any other outcome is a statement
-/// about the document.
+/// Returns whether the outcome tells what became of the document in the child. Returns `false` if the child never got
+/// the document, or if the communication with the child failed.
 fn is_about_the_document(outcome: &Result<Extracted, ExtractError>) -> bool {
     match outcome {
         Ok(_) => true,

@@ -52,7 +52,7 @@ pub enum ServerLaunch<T> {
 /// Whether the process of an MCP server runs in a sandbox, as commands do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerSandbox {
-    /// The server has the same rights as polity itself. Desktop clients do the same with their servers.
+    /// The server has the same rights as polity itself. Desktop clients start their servers in the same way.
     #[default]
     Off,
     /// The server runs in a sandbox.

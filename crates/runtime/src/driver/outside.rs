@@ -310,7 +310,7 @@ async fn begin(
 }
 
 /// An earlier process may have started a call that can change something. Nobody knows whether such a call has taken
-/// effect. If it is not run again, the model is told this text. Returns `None` for all other calls.
+/// effect. Returns the text that the model is told if such a call is not run again. Returns `None` for all other calls.
 pub(super) fn unknown_outcome(
     handles: &Handles,
     snapshot: &Snapshot,
