@@ -1,8 +1,8 @@
 //! The person's control over working agents: pause, resume, stop.
 //!
-//! Each action is one transaction, so every write of an agent happens either before or after the action. A child that
-//! an agent hired before the action is included in the action. No child is hired right after the action, because its
-//! parent is then paused or stopped.
+//! Each action is one transaction, so every write of an agent happens either before or after the action. If an agent
+//! hired a child before the action, the action includes the child. Right after the action, the agent is paused or
+//! stopped, so it hires no child that the action would miss.
 
 use crate::driver::closing;
 use polity_registry::Snapshot;
@@ -100,8 +100,9 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
 }
 
 /// Stops the work of agents: their turns stop, requests to them fail, their questions to the person are dropped, and
-/// they are parked no longer. Askers are told, except askers that were stopped in the same action. The agents stay in
-/// the society, and can get new messages; a paused agent stays paused. Returns the agents that had something to stop.
+/// they are parked no longer. The askers of the failed requests are told, except the person and the agents that this
+/// action also stops. The agents stay in the society, and can get new messages; a paused agent stays paused. Returns
+/// the agents that had something to stop.
 pub(crate) async fn stop(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -139,7 +140,8 @@ pub(crate) async fn stop(
                 if meant.iter().any(AgentId::is_root) && (open.contains(&task) || unanswered.contains(&task))
                 {
                     // Mark the task as stopped by the person. Then root gets no nudge about the missing answer, and the
-                    // task does not count as answered. If the task was idle and nobody waited for it, its outcome stays.
+                    // task does not count as answered. But if the task was idle and the person loses no answer, its
+                    // outcome stays.
                     tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 }
                 if !alone {
@@ -253,7 +255,7 @@ async fn stop_one(
     // The person stopped the work, so the person needs no notice.
     asked.retain(|(asker, _)| !asker.is_user() && !stopped.contains(asker));
     if !asked.is_empty() && !tasks::open(&mut tx.connection).await?.contains(task) {
-        // The notices give the askers work.
+        // The task is not open. Open it again, because the notices give the askers work.
         tasks::wake(tx, task).await?;
     }
     for (asker, message) in asked {

@@ -28,20 +28,21 @@ use tokio_util::sync::CancellationToken;
 /// If a turn fails this many times in succession because of damage or a defect, the supervisor gives the turn up.
 const FAILURES: u32 = 3;
 
-/// After each failure of a conversation, the supervisor pauses before it starts the driver again. The pause doubles
-/// with each failure: 200 ms, 400 ms, and so on. After this many failures, the pause stays at 25.6 s.
+/// The number of failures after which the pause of a conversation no longer grows. After each failure, the supervisor
+/// pauses before it starts the driver of the conversation again. The pause is 200 ms after the first failure, and
+/// doubles with each further failure up to 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
 /// The pause before the supervisor repeats a read or write that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Maximum sleep of the supervisor while messages are delayed. The sleep is bounded because somebody may set the
-/// clock.
+/// The longest sleep of the supervisor while messages are delayed. Somebody may set the clock during the sleep, so the
+/// supervisor must look at the clock from time to time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// A conversation whose driver runs.
 struct Running {
-    /// Cancelled to make the driver abandon the model call or the tool for which the driver waits.
+    /// Cancel this token to halt the driver: the driver then abandons the model call or the tool for which it waits.
     halt: CancellationToken,
     again: Again,
 }
@@ -94,8 +95,8 @@ enum Failure {
 }
 
 impl Supervisor {
-    /// Creates a supervisor. It sends the reason to `broken` if the society cannot continue, and cancels `ended` when
-    /// no agent works any more.
+    /// Creates a supervisor. If the society cannot continue, the supervisor sends the reason to `broken`. When no agent
+    /// works any more, it cancels `ended`.
     pub(crate) fn new(
         handles: Arc<Handles>,
         bells: mpsc::UnboundedReceiver<Bell>,
@@ -234,8 +235,8 @@ impl Supervisor {
         };
         let Some(conversation) = self.names.remove(&id) else { return };
         let again = match self.running.remove(&conversation) {
-            // Start the driver again: a bell that rang before the halt may have announced work that the halted driver
-            // did not do.
+            // A bell may have rung before the halt, and the halted driver may not have done the work that it announced.
+            // So start the driver again.
             Some(running) if running.halt.is_cancelled() => Again::Rung,
             Some(running) => running.again,
             None => Again::Quiet,
@@ -314,13 +315,14 @@ impl Supervisor {
         }
     }
 
-    /// Finds deadlocks. Tells the agents of each deadlock that they wait for each other, but tells them only once. If a
-    /// later check finds the same deadlock, gives up the newest request of the deadlock.
+    /// Finds deadlocks. When a check finds a deadlock for the first time, tells its agents that they wait for each
+    /// other. When a later check finds the same deadlock, gives up the newest request of the deadlock.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
         drop(reader);
-        // Deadlocks are rare. So the slower search for busy agents is made only if a deadlock is possible.
+        // The search for busy agents is slow, and deadlocks are rare. So first find out whether there would be a
+        // deadlock if no agent were busy, and search for busy agents only then.
         if rules::deadlocks(&waits, &BTreeSet::new()).is_empty() {
             return Ok(());
         }
@@ -338,8 +340,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // The notice is about the newest request to this agent. No other request was made on
-                            // behalf of this request, so the agent can answer this request at once.
+                            // The notice is about the newest request to this agent. Nothing was requested on behalf of
+                            // the newest request, so the agent can answer it at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;
@@ -443,7 +445,8 @@ impl Supervisor {
     }
 }
 
-/// Sleeps until `due`, but at most for [`LONGEST_SLEEP`], because somebody may set the clock during the sleep.
+/// Sleeps until `due`, but at most for [`LONGEST_SLEEP`]. If somebody sets the clock during the sleep, the caller
+/// notices it after this time.
 async fn sleep_until(due: Option<Timestamp>) {
     let left = due.unwrap_or_default().saturating_duration_since(polity_store::now());
     tokio::time::sleep(left.min(LONGEST_SLEEP)).await;

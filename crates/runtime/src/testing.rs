@@ -144,8 +144,9 @@ impl World {
         self.store.write(job).await.unwrap()
     }
 
-    /// Waits until the writer has sent all signals of the earlier jobs. The writer sends the signals of a job after it
-    /// has answered the job, and before it begins the next job.
+    /// Waits until the writer has sent all signals of the earlier jobs. The writer answers a job, then sends its
+    /// signals, and only then begins the next job. So this function gives the writer an empty job, and waits for the
+    /// answer.
     pub(crate) async fn settle_signals(&self) {
         self.write(|_| Box::pin(async { Ok(()) })).await;
     }
@@ -252,7 +253,7 @@ impl World {
         self.call(from, "send_message", json!({"to": to, "payload": payload})).await
     }
 
-    /// Returns all messages that a party was ever sent, oldest first.
+    /// Returns all messages that were ever sent to a party, oldest first.
     pub(crate) async fn mail(&self, to: &str) -> Vec<Message> {
         let mut reader = self.store.reader().await.unwrap();
         let ids =

@@ -41,7 +41,7 @@ pub(crate) struct Context<'a> {
     pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
-    /// If no worktree can be made, the refusal of a call that hires an agent with its own worktree.
+    /// The refusal of a call that hires an agent with its own worktree; `None` if a worktree can be made.
     pub(crate) no_worktree: Option<Refusal>,
     /// The bytes of the `put_artifact` calls in the current batch, by call id. The bytes are on disk already.
     pub(crate) prepared: &'a HashMap<String, Result<Prepared, Refusal>>,
@@ -97,8 +97,8 @@ impl Done {
         self
     }
 
-    /// Adds notes about arguments that polity understood although the model did not write these arguments as the
-    /// schema demands.
+    /// Adds notes about arguments that the model wrote in another way than the schema demands. Polity understood these
+    /// arguments all the same.
     pub(crate) fn noting(mut self, words: Vec<String>) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result
             && !words.is_empty()
@@ -133,7 +133,7 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
     Ok(done.noting(understood).naming(ignored))
 }
 
-/// Returns the refusal of a call to a tool if the caller has no right to the group of this tool.
+/// If the caller has no right to the group of a tool, returns the refusal of a call to this tool.
 pub(crate) fn not_permitted(
     rights: &Rights,
     snapshot: &Snapshot,
@@ -160,8 +160,8 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await,
         Call::SpawnAgentWithTask(arguments) => {
-            // The future of this call is by far the largest future in this function. Without a box, the future of
-            // every call would be as large.
+            // The future of `spawn_with_task` is by far the largest future in this function. Without a box, the future
+            // of this function would be as large for every call.
             Box::pin(organization::spawn_with_task(tx, context, arguments)).await
         }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await,

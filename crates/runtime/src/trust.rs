@@ -9,9 +9,9 @@ use polity_society::id::{ArtifactId, ServiceId};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// If a service has refused at least this many requests and at least this many different artifacts, and has accepted no
-/// media, it seems to accept no media at all. One refused request is not enough: it may have contained more media than
-/// the server accepts in one request.
+/// The number of refusals after which a service seems to accept no media at all. The service must have refused at least
+/// this many requests and at least this many different artifacts, and must have accepted no media. One refused request
+/// is not enough: it may have contained more media than the server accepts in one request.
 const ENOUGH: usize = 3;
 
 /// The media that one service has accepted and refused.
@@ -79,8 +79,8 @@ impl Trust {
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// Returns the media that a service is expected to refuse. If the refusals were recorded under another revision of
-    /// the configuration than the revision of `snapshot`, the result is empty. The refusals stay recorded, because
+    /// Returns the media that a service is expected to refuse. The result is empty if the refusals were recorded under
+    /// another revision of the configuration than that of `snapshot`. But this function does not remove them, because
     /// calls under the other revision may still be in progress.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
         let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl Trusts {
     }
 
     fn with<T>(&self, snapshot: &Snapshot, service: &ServiceId, act: impl FnOnce(&mut Trust) -> T) -> T {
-        // If another thread panicked while it held the lock, the sets of ids are still valid, so the lock can be used.
+        // Use the lock even if another thread panicked while it held the lock: the sets of ids are still valid.
         let mut trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trust = trusts.entry(service.clone()).or_default();
         let revision = snapshot.catalogue.revision();

@@ -134,8 +134,9 @@ impl Society {
         Ok(Some(ConversationView { agent: conversation.agent, task: conversation.task, entries, next }))
     }
 
-    /// Returns the request that the model of an agent would get now. The task is found as in [`Society::conversation`].
-    /// Returns `None` if there is no such conversation, or if the agent is the person.
+    /// Returns the request that the model of an agent would get now. Without a task, the function uses the default task
+    /// that [`Society::conversation`] describes. Returns `None` if there is no such conversation, or if the agent is
+    /// the person.
     pub async fn preview(
         &self,
         agent: &AgentId,
@@ -227,8 +228,8 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
-    /// Watches what agents are doing, now and in the future. The filter selects the tasks and agents; its `kinds` have
-    /// no effect.
+    /// Watches what agents are doing, now and in the future. The filter selects the tasks and agents. The `kinds` of
+    /// the filter have no effect.
     pub fn glimpses(&self, filter: &EventFilter) -> Glimpses {
         Glimpses::new(Arc::clone(&self.handles.board), filter.clone())
     }

@@ -29,8 +29,8 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
     }
 }
 
-/// Checks a database that the last process did not close and that is too large for the check at start. If the database
-/// is damaged, the society cannot continue.
+/// Checks a database while the society already works. This is for a database that the last process did not close, and
+/// that is too large for the check at start. If the database is damaged, the society cannot continue.
 pub(super) async fn check_structure(
     file: PathBuf,
     broken: watch::Sender<Option<String>>,
@@ -44,7 +44,8 @@ pub(super) async fn check_structure(
     }
 }
 
-/// Maximum number of artifacts whose words one transaction stores for the search, so that the transaction stays short.
+/// The maximum number of artifacts for which one transaction stores the words for the search. The limit keeps the
+/// transaction short.
 const FINDABLE_AT_ONCE: u32 = 50;
 
 /// Stores the words of old text artifacts, so that a search finds these artifacts by their content. The earlier version
@@ -89,8 +90,8 @@ async fn make_some_findable(handles: &Handles) -> Result<usize, Error> {
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
 /// Removes old data at start and every hour, until the society stops: expired events, artifacts that were never sent,
-/// and files that have been in the trash for a week. Also forgets old tasks. If the clock is set forward, events do
-/// not become older: ages are measured with the time at start plus the time that has passed since then.
+/// and files that have been in the trash for a week. Also forgets old tasks. Ages are measured with the time at start
+/// plus the time that has passed since then. So events do not become older if the clock is set forward.
 pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);

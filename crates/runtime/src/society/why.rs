@@ -41,7 +41,8 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Explains a thing. If a request to a model has failed, adds the remedy that runs the turn of this request again.
+    /// Explains a thing. If the explanation names a failed request to a model, adds a remedy: to run the turn of this
+    /// request again.
     async fn answer(mut self, id: &str) -> Result<Option<Why>, Error> {
         let Some(mut explained) = self.about(id).await? else { return Ok(None) };
         if let Some(number) = why::failed_request(&explained)

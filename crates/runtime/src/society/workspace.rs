@@ -4,9 +4,9 @@ use super::writing::WriteError;
 use polity_society::workspace::Root;
 use std::path::{Path, PathBuf};
 
-/// Checks that a workspace is a directory, and that no directory of polity itself is inside it or around it. Otherwise
-/// agents could read the access token and the keys of polity, or change its configuration. Returns the workspace with
-/// its path resolved.
+/// Checks that a workspace is a directory. Also checks that the workspace contains no directory of polity itself, and
+/// lies in none. Without this check, agents could read the access token and the keys of polity, or change its
+/// configuration. Returns the workspace with its path resolved.
 pub(super) async fn checked(root: Root, private: &[PathBuf]) -> Result<Root, WriteError> {
     let Root::Person { directory, access } = root else { return Ok(root) };
     let refused = |rule: String| WriteError::invalid("workspace", &rule);

@@ -31,8 +31,8 @@ use polity_view::{ArtifactView, Event, Posted, Warning};
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
 
-/// A message that the person wants to send to an agent. The door (`door.rs`), which checks
-/// all messages of agents and of the person, has not yet accepted this message.
+/// A message that the person wants to send to an agent. The door (`door.rs`) checks all messages of agents and of the
+/// person. It has not yet accepted this message.
 #[derive(Clone, Debug)]
 pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
@@ -44,9 +44,9 @@ pub struct UserMessage {
     /// The task of the message. If it is `None`, a message to root begins a new task, and a message to another agent
     /// belongs to the task for which that agent was hired.
     pub task: Option<TaskId>,
-    /// The service that root uses, if the message begins a new task.
+    /// If the message begins a new task, the service that root uses.
     pub service: Option<ServiceId>,
-    /// The place where agents work on files and run commands, if the message begins a new task.
+    /// If the message begins a new task, the place where agents work on files and run commands.
     pub workspace: Root,
     /// The idempotency key, chosen by the caller. A message that is sent again with the same key is stored only once.
     pub key: Option<String>,
@@ -211,7 +211,8 @@ impl Society {
         write(&self.handles, post).await
     }
 
-    /// Stores an artifact of the person: for a task, or to be sent later.
+    /// Stores an artifact of the person. If a task is given, the artifact belongs to it. Otherwise the person can send
+    /// the artifact later.
     pub async fn put_artifact(
         &self,
         artifact: NewArtifact,
@@ -239,8 +240,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // A text of the person stays text, even if the text looks like JSON. If a model writes a text that looks like
-        // JSON, the text is read as an object.
+        // If a text of the person looks like JSON, it stays text. (If a text of a model looks like JSON, it is read as
+        // an object.)
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -357,7 +358,8 @@ fn fingerprint(post: &UserMessage, said: &Payload) -> String {
         "attachments": said.attachments,
         "attached": attached,
     });
-    // A message without a workspace has the same hash as in older versions, in which no message had a workspace.
+    // In older versions, no message had a workspace. A message without a workspace must keep the hash that it had
+    // there. So the hash includes the workspace only if there is one.
     if post.workspace != Root::Made {
         all["workspace"] = json!(post.workspace);
     }
@@ -414,8 +416,8 @@ impl Writing {
             }
         }
         let bytes = if brings { artifacts::bytes_of_task(&mut tx.connection, &task).await? } else { 0 };
-        // A message without new artifacts is accepted, even if the artifacts of the task already exceed a lowered
-        // limit.
+        // Check the limit only if the message brings new artifacts. If the limit was lowered, the artifacts of the task
+        // may already exceed it; a message without new artifacts is then still accepted.
         if let (true, Err(refusal)) =
             (bytes > held, self.snapshot.settings.limits.check_artifacts_of_task(bytes))
         {

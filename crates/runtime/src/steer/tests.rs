@@ -29,8 +29,8 @@ fn start(mut world: World, cast: &Arc<ScriptedModel>, tools: Vec<FakeTool>) -> R
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
     let (unheard, unused) = mpsc::unbounded_channel();
-    // If this test starts a society in the same world again, its supervisor receives bells from `unused`. A supervisor
-    // ends when its channel is closed, so the sender must never be dropped.
+    // If the test starts another society in the same world, the supervisor of that society receives its bells from
+    // `unused`. A supervisor ends when its channel is closed. So the sender of `unused` must never be dropped.
     std::mem::forget(unheard);
     let bells = std::mem::replace(&mut world.signals.bells, unused);
     let ended = CancellationToken::new();
@@ -59,7 +59,8 @@ impl Running {
         }
     }
 
-    /// Waits until a query finds these rows. There must be an event for the change that the test waits for.
+    /// Waits until a query finds these rows. Looks again after each event, so the change that the test waits for must
+    /// write an event.
     async fn until(&mut self, query: &str, rows: &[&str]) {
         loop {
             let found = self.world.query(query).await;
@@ -71,7 +72,7 @@ impl Running {
         }
     }
 
-    /// Skips the events so far. At first the task had no work, so an event may already report this task as idle.
+    /// Skips the events so far. The task had no work at first, so one of these events may report it as idle.
     async fn skip(&mut self) {
         let mut reader = self.world.store.reader().await.unwrap();
         if let Some(last) = crate::testing::events_after(&mut reader, self.seen).await.last() {
@@ -414,7 +415,7 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     society.end().await;
 }
 
-/// Parks an agent, as its failures would.
+/// Parks an agent. The failures of an agent would have the same effect.
 async fn park(world: &World, agent: &str) {
     let parked = world.of(agent);
     world.write(move |tx| Box::pin(async move { holds::insert(tx, &parked, "it failed").await })).await;
@@ -482,7 +483,7 @@ async fn root_is_parked_no_longer_when_its_task_is_stopped() {
     let stopped = stop_task(&society.world.store, snapshot, society.world.task.clone()).await.unwrap();
     assert_eq!(stopped, [AgentId::root()]);
     assert_eq!(society.world.query(PARKED).await, [""; 0]);
-    // The task was idle already. Its requests are taken back, but it does not count as answered.
+    // The task was already idle. The stop takes its requests back, but the task does not count as answered.
     let after = standing(&society.world).await;
     assert_eq!((after.stopped, after.outcome()), (true, Outcome::Unanswered));
 
@@ -610,7 +611,8 @@ async fn an_agent_that_panics_again_and_again_is_parked_and_another_finishes_its
         ("reader", &[Say::Panic]),
         ("writer", &[Say::Call("look", json!({})), Say::Text("written")]),
     ]);
-    // The writer is at work while the reader panics: its tool ends only when the reader begins anew after a panic.
+    // The tool of the writer ends only when the reader begins anew after a panic. So the writer is at work while the
+    // reader panics.
     let stage = cast.clone();
     let look = FakeTool::new("look", move |_| {
         let stage = stage.clone();

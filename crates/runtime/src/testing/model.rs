@@ -47,8 +47,7 @@ enum Script {
 pub(crate) struct ScriptedModel {
     script: Script,
     asked: AtomicUsize,
-    /// The requests so far. If a function computes the answers, no requests are kept, because the function sees every
-    /// request.
+    /// The requests so far. Stays empty if a function computes the answers: the function itself sees every request.
     requests: Mutex<Vec<Request>>,
     hanging: AtomicUsize,
     changed: Notify,
@@ -211,15 +210,15 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// Creates a tool call without an id, as a model makes it.
+/// Creates a tool call in an answer of the model. The call has no id.
 pub(crate) fn tool_call(name: &str, arguments: Value) -> ToolCall {
     let Value::Object(arguments) = arguments else { panic!("no object: {arguments}") };
     let arguments = Arguments::Object(arguments);
     ToolCall { id: String::new(), name: name.to_owned(), arguments, extra: Map::new() }
 }
 
-/// Returns the name of the role for which a request was made. For root, returns `root`, although the prompts name
-/// root's role in their language.
+/// Returns the name of the role for which a request was made. The prompts name root's role in their own language; this
+/// function returns `root` instead.
 fn role_of(request: &Request) -> &str {
     let Some(Message::System(system)) = request.messages.first() else { panic!("no system message") };
     let role = system.lines().find_map(|line| line.strip_prefix("roleName=")).unwrap();

@@ -45,7 +45,7 @@ pub(super) const SAVE_TO: &str = "saveTo";
 pub(crate) enum Incoming {
     /// Text, which the record of the call keeps unchanged.
     Text(NewArtifact),
-    /// Bytes, which records must not contain. The record gets a reference instead.
+    /// Bytes. Records must not contain bytes, so the record of the call gets a reference instead.
     Bytes(NewArtifact),
     /// A reference to an artifact that is stored already.
     Reference,
@@ -67,8 +67,8 @@ pub(super) fn copies(call: &ToolCall) -> bool {
     }
 }
 
-/// Returns the content that a `put_artifact` call wants to store, or the refusal of the call; `None` for calls of
-/// other tools.
+/// Returns the content that a `put_artifact` call wants to store, or the refusal of the call. Returns `None` for a call
+/// of another tool, and for a call that copies a file.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
     // If the call names a file of the workspace, the file is read later, when the call runs.
     if call.name != PUT_ARTIFACT || copies(call) {
@@ -163,8 +163,8 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
     events::append(tx, &event).await
 }
 
-/// Stores an artifact that an agent made for the request that the agent works on. The asker of this request is told
-/// about the artifact.
+/// Stores an artifact that an agent has made. If the agent works on a request, the artifact belongs to this request,
+/// and the asker of the request is told about the artifact.
 pub(crate) async fn make(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
     let artifact = prepared.artifact.id.clone();
     store(tx, owner, prepared).await?;

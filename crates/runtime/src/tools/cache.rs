@@ -55,8 +55,8 @@ pub(super) enum Workspace {
     Shown,
 }
 
-/// An outside tool that equals only itself, even if another tool has the same name. The key keeps the tool in memory,
-/// so no later tool can get the same address.
+/// An outside tool, compared by its address. So it equals only itself, even if another tool has the same name. The key
+/// keeps the tool in memory, so that no later tool can get the same address.
 #[derive(Clone)]
 pub(super) struct ByAddress(pub(super) Arc<dyn OutsideTool>);
 
@@ -104,7 +104,7 @@ impl ToolCache {
     }
 
     fn lists(&self) -> MutexGuard<'_, LruCache<CacheKey, Vec<Tool>>> {
-        // Nothing that can panic runs while the lock is held.
+        // Nothing that can panic runs while the lock is held, so the lock is never poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 /// Maximum delay of a message, in milliseconds: 30 days. A task with a delayed message stays open.
 const MAX_DELAY_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
-/// If the model does not give a number, `compress_context` leaves this many of the newest entries of the history
-/// unchanged.
+/// The number of newest entries of the history that `compress_context` leaves unchanged, unless the model gives another
+/// number.
 const KEEP_RECENT: u64 = 6;
 
 pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {
@@ -130,8 +130,8 @@ fn show(contact: &KnownParty) -> Value {
     shown
 }
 
-/// Returns the caller's contacts that have a capability. Also returns whether agents that the caller does not know
-/// have this capability, and which contacts know such an agent.
+/// Returns the caller's contacts that have a capability. Other agents, which the caller does not know, may have it too:
+/// also returns whether there are such agents, and which contacts know one.
 pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: FindCapableAgents) -> Ran {
     let FindCapableAgents { capability, direction } = arguments;
     let direction = direction.unwrap_or(Direction::Input);

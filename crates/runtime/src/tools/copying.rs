@@ -1,9 +1,9 @@
 //! `put_artifact` with `path`, and `get_artifact` with `saveTo`: copies between artifacts and the files of a workspace.
 //!
-//! Both tools belong to the society, but their calls that copy files act outside. So these calls run like calls of
-//! outside tools: the caller needs the right to use files, the policy is asked about each call, and the start of each
-//! call is committed before it runs. The file is read when the call runs. The artifact is stored in the transaction
-//! that records the result.
+//! Both tools belong to the society. But a call that copies a file acts outside the society, so it runs like a call of
+//! an outside tool: the caller needs the right to use files, the policy is asked about the call, and the start of the
+//! call is committed before the call runs. The file is read when the call runs. The artifact is stored in the
+//! transaction that records the result.
 
 use super::artifact::{GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO, copies, described};
 use futures::future::{BoxFuture, FutureExt};

@@ -27,8 +27,8 @@ pub(super) async fn create_role(tx: &mut Tx, context: &Context<'_>, arguments: C
     Ok(Done::json(shown))
 }
 
-/// Creates a role, or finds the role with this name that the caller has already created. Also returns the result for
-/// the caller.
+/// Creates a role. If the caller has already created a role with this name, uses that role instead. Returns the role,
+/// and what the caller is told about it.
 async fn make_role(
     tx: &mut Tx,
     context: &Context<'_>,

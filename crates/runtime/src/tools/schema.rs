@@ -52,9 +52,9 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns whether the agent may ever call a tool whose calls need this group. Returns false if the agent lacks
-    /// the right to the group, or if the policy denies every call of the tool. A tool that the agent may never call is
-    /// not offered.
+    /// Returns whether the agent may call a tool whose calls need this group. Returns false if the agent lacks the
+    /// right to the group, or if the policy denies every call of the tool. Such a tool is not offered. Returns true if
+    /// the policy denies only some calls.
     pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
         let settings = &self.snapshot.settings;
         let groups = settings.server_groups().of(group);
@@ -123,7 +123,7 @@ fn hide(schema: &mut Value, argument: &str) {
     }
 }
 
-/// Adds to the schema of a tool the argument that names a file. In `put_artifact`, the content then becomes optional,
+/// Adds the argument that names a file to the schema of a tool. In `put_artifact`, the content then becomes optional,
 /// because a file can replace the content.
 fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -148,9 +148,9 @@ pub(crate) struct Offering<'a> {
     pub(crate) found: BTreeSet<&'a str>,
 }
 
-/// Returns the outside tools that an agent may call and that a request contains. If the definitions of all MCP tools
-/// would take too much of the window, the request contains only the MCP tools that the agent has found or called. The
-/// agent then also gets a tool that finds MCP tools.
+/// Returns the outside tools that a request contains. The agent may call all of them. If the definitions of all MCP
+/// tools would take too much of the window, the request contains only the MCP tools that the agent has found or called.
+/// The agent then also gets a tool that finds MCP tools.
 pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, cache: &ToolCache) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let mut tools = asker.hands.tools();
@@ -192,7 +192,8 @@ fn in_requests(tools: Vec<Arc<dyn OutsideTool>>, asker: Asker<'_>, cache: &ToolC
     cache.get(CacheKey { revision: snapshot.revision, tools }, |tools| build(tools, snapshot))
 }
 
-/// If a tool creates roles, lists in its schema the tool groups that the caller may give to a role.
+/// Completes the schema of a tool that creates roles: lists the tool groups that the caller may give to a role. Leaves
+/// other schemas unchanged.
 fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
     for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
         if let Some(items) = schema.pointer_mut(path) {

@@ -22,8 +22,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The maximum number of tools that one search returns. The definition of each returned tool takes tokens in every
-/// later request.
+/// The maximum number of tools that one search returns. The number is small, because the definition of each returned
+/// tool takes tokens in every later request.
 const MOST_FOUND: usize = 8;
 
 /// The tool `search_tools`.
@@ -39,7 +39,8 @@ impl SearchTools {
         Self { hands, store, registry }
     }
 
-    /// Returns the rights of the caller at this moment, because a search finds only tools that its caller may use.
+    /// Returns the rights of the caller at this moment. They limit the search: it finds only tools that its caller may
+    /// use.
     async fn rights(&self, caller: &Caller) -> Result<Rights, Error> {
         let mut reader = self.store.reader().await?;
         let chain = agents::chain(&mut reader, &caller.agent).await?;
@@ -63,7 +64,8 @@ impl Tool for SearchTools {
     }
 
     fn group(&self) -> ToolGroup {
-        // `search_tools` needs no separate right, because a search finds only tools that the caller may use.
+        // Every agent has this group. `search_tools` needs no right of its own, because a search finds only tools that
+        // the caller may use.
         ToolGroup::Messages
     }
 

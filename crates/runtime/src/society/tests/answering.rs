@@ -1,6 +1,6 @@
-//! Checks that no result is lost. The test plays random societies whose process crashes from time to time. Some
-//! models follow the rules of answering; other models forget or break these rules. Every result that an agent
-//! requested and another agent made must reach the agent that requested it.
+//! Checks that no result is lost. The test plays random societies whose process crashes from time to time. Some models
+//! follow the rules of answering; other models forget or break these rules. If one agent requests a result and another
+//! agent makes it, the result must reach the agent that requested it.
 //!
 //! [`script`] contains the models. The next action of a model depends only on the seed and on the content of the
 //! request, so a repeated call gets the same answer. [`verdict`] reads the database at the end, and returns the
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// The number of societies that are played, the seed of the first society, and the number of threads.
+/// In this order: the number of societies that are played, the seed of the first society, and the number of threads
+/// that play them.
 const SOCIETIES: u64 = 500;
 const FIRST_SEED: u64 = 1;
 const SHARES: u64 = 2;
@@ -164,14 +165,15 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
 }
 
-/// Checks four things. Every piece of work that was requested and made reaches its asker. The person sees no text of
-/// root twice. The last final text contains the complete result. Nobody waits at the end.
+/// Checks four things. If somebody requests work and an agent does it, the result reaches the one who requested it. The
+/// person sees no text of root twice. The last final text of root to the person contains the complete result. At the
+/// end, no agent waits for another agent.
 #[test]
 fn no_result_is_lost_however_models_keep_the_rules() {
     let societies = from_environment("POLITY_ANSWERING_SOCIETIES", SOCIETIES);
     let deeds = play(from_environment("POLITY_ANSWERING_FIRST", FIRST_SEED), societies);
     println!("{societies} societies: {deeds:?}");
-    // A deed that never occurs was not tested.
+    // A deed that hardly ever occurs is not really tested. So each deed must occur at least 20 times.
     if societies >= SOCIETIES {
         for (deed, number) in deeds.all() {
             assert!(number >= 20, "{deed}: {number}");

@@ -41,7 +41,8 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     assert!(world.store.check_writable().is_ok(), "the other society can still write");
 }
 
-/// The program that sets up a sandbox is missing, so a running society would have no commands.
+/// The program that sets up a sandbox is missing here. So a running society would offer no commands, and the preview
+/// must not offer them either.
 #[tokio::test]
 async fn a_preview_finds_out_whether_commands_run_here() {
     let world = World::new().await;

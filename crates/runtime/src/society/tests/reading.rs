@@ -26,8 +26,8 @@ struct Seed {
     calls: u64,
 }
 
-/// A random message. In `from` and `to`, 0 means the person, 1 means root, and a larger number means an agent. In
-/// `from`, the number after that of the last agent means the system.
+/// A random message. In `from` and `to`, 0 is the person, 1 is root, and the numbers from 2 are the agents. `from` has
+/// one more number, after that of the last agent: it is the system.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,
@@ -94,7 +94,7 @@ fn moment_of(id: &str) -> Option<Moment> {
     }
 }
 
-/// Checks that what an agent is doing fits its state. Then returns the agent without the details of what it is doing.
+/// Checks that `doing` fits the state of an agent. Then returns the agent without these details.
 fn without_details(agent: AgentView) -> AgentView {
     assert_eq!(agent.doing.state(), agent.state, "{agent:?}");
     AgentView { doing: Doing::Idle, ..agent }
@@ -810,7 +810,7 @@ async fn a_thousand_agents_are_one_page() {
     assert_eq!((page.agents.len(), page.next), (1000, None));
 }
 
-/// Everything that clients read fits its schema, because clients are generated from the schema.
+/// Clients are generated from the schema, so everything that clients read must fit its schema.
 #[tokio::test]
 async fn everything_that_is_shown_fits_its_schema() {
     let world = World::new().await;
@@ -896,8 +896,8 @@ async fn a_group_that_is_denied_names_the_setting_or_the_role_that_denies_it() {
     check(chief, "command", (false, chief, "chief")).await;
     check(clerk, "artifacts", (true, "", "")).await;
     check(clerk, "files", (false, clerk, "clerk")).await;
-    // The role of the helper names no groups, so the helper lacks what its creator lacks. The view of the helper names
-    // the role of the creator as the reason.
+    // The role of the helper names no groups, so the helper lacks only what its creator `chief` lacks. The reason that
+    // its view names is the role of the creator, or the setting that also limits the creator.
     check(helper, "command", (false, chief, "chief")).await;
     check(helper, "files", (true, "", "")).await;
     check(helper, "web", (false, "", "tools.root")).await;

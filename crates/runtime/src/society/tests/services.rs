@@ -12,7 +12,8 @@ async fn services_tell_how_they_are_doing_and_no_secret() {
         services.iter().map(|service| (service.id.as_str(), service.agents, service.is_default)).collect();
     assert_eq!(agents, [("words", 1, true), ("eyes", 1, false), ("all", 0, false)]);
     assert!(services.iter().all(|service| !service.key_set && service.state == Default::default()));
-    // `words` declares no capabilities, so its model is offered tools.
+    // A model is offered tools unless its service declares capabilities without tool calling. `words` declares no
+    // capabilities.
     assert!(services.iter().all(|service| service.calls_tools));
 
     let configured = world.snapshot.catalogue.service(&ServiceId::new("eyes")).unwrap();

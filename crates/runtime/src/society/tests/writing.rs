@@ -102,7 +102,8 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     let mut newest = society.newest_event();
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    // The door refuses the message only after the transaction has begun the task of the message.
+    // The refusal comes late: the transaction has already begun a task for the message when the door refuses the
+    // message.
     let refused =
         society.write(UserMessage { attachments: vec![missing], ..UserMessage::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");
@@ -175,7 +176,7 @@ async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
     let details = refused.unwrap_err().details();
     assert_eq!(details, Some(json!({"limit": "maxModelCallsPerTask", "value": 2})));
     assert_eq!(world.dump().await, before);
-    // A task that the person has stopped continues when the person writes.
+    // If the person has stopped a task, the next message of the person continues it.
     sql(&world, "UPDATE tasks SET stopped_by = 'user', state = 'idle'".to_owned()).await;
     assert_eq!(code(&society.write(go_on()).await), "ok");
 }
@@ -258,7 +259,7 @@ async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named()
     let reader = world.hire("root", "reader", json!({})).await;
     sql(&world, "UPDATE tasks SET worked_ms = 60000".to_owned()).await;
     let _at_work = society.handles.budgets.work(&world.store, &world.task).await.unwrap();
-    // The stored time is lower than the real time.
+    // Make the stored time lower than the real time, which is in memory.
     sql(
         &world,
         "UPDATE tasks SET worked_ms = 0, stopped_by = 'maxSecondsPerTask', state = 'idle'".to_owned(),
@@ -432,7 +433,8 @@ async fn a_preview_gives_tools_as_the_next_call_would_and_tells_what_waits() {
             })
             .await;
     }
-    // If tools are offered, the request does not mention a tool choice.
+    // In the last round, the model must not call tools any more. In the other rounds, the request does not mention a
+    // tool choice.
     assert_eq!(seen, [Value::Null, Value::Null, json!("none")]);
 }
 

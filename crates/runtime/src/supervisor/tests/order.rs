@@ -17,8 +17,8 @@ use tokio::sync::Barrier;
 /// How the model gives one answer: how often it first yields to the scheduler, and whether the answer calls a tool.
 type Thought = (u8, bool);
 
-/// What the model should do, and what it has seen. `thoughts` determines the answers. `shown` lists the entries (the
-/// numbered texts of messages to root) in the order in which requests to root's model first showed them.
+/// What the model should do, and what it has seen. `thoughts` determines the answers. An entry is a numbered text of a
+/// message to root. `shown` lists the entries in the order in which root's model first saw them.
 #[derive(Default)]
 struct Notes {
     thoughts: Mutex<Vec<Thought>>,
@@ -65,8 +65,9 @@ fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
     (model, noted)
 }
 
-/// Returns the entries that a request shows after the last answer and the results of its calls. Each entry is a pair:
-/// the number of the sender, and the number of the entry among the entries of this sender.
+/// Returns the new entries of a request: those that come after the last answer of the model and after the results of
+/// its tool calls. Each entry is a pair: the number of the sender, and the number of the entry among the entries of
+/// this sender.
 fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     let is_older = |message: &Message| matches!(message, Message::Assistant { .. } | Message::Tool { .. });
     let begins = request.messages.iter().rposition(is_older).map_or(0, |at| at + 1);
@@ -82,7 +83,8 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends root a message with one entry. Rings the bell of root's mailbox first, although the message rings it, too.
+/// Sends root a message with one entry. The message rings the bell of root's mailbox. This function also rings this
+/// bell itself, before it sends the message.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,
@@ -196,7 +198,7 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     );
 }
 
-/// Returns a model that answers two agents as soon as both have asked.
+/// Returns a model that answers no agent before a second agent has asked. Then it answers both.
 fn together() -> Arc<ScriptedModel> {
     let both = Arc::new(Barrier::new(2));
     ScriptedModel::function(move |_| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// After this many answers, a model only ends its turns.
+/// The number of answers after which a model calls no more tools. From then on, it only ends its turns.
 const ANSWERS: usize = 9;
 
 /// The deeds of models, for example `hired` or `report`, and how often each deed occurred.
@@ -59,8 +59,8 @@ pub(super) struct Script {
     seed: u64,
     /// The children of each agent, by number.
     children: Vec<Vec<usize>>,
-    /// One entry for each crash: the number of calls after which the process crashes. The last entry belongs to the
-    /// next crash.
+    /// One entry for each crash that is still to come: the number of calls after which the process crashes, counted
+    /// from the previous crash. The last entry belongs to the next crash.
     lives: Mutex<Vec<u64>>,
     calls: AtomicU64,
     crash: Notify,
@@ -73,8 +73,8 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // The parent of most agents is the agent that was made just before. The result is long chains, in which
-            // an answer has to pass through many agents.
+            // Most agents get the agent that was made just before them as their parent. This makes long chains, in
+            // which an answer has to pass through many agents.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }

@@ -1,5 +1,5 @@
-//! Checks the rows of a society at the end of a play. To find the request that a turn works on,
-//! the check uses the messages alone, because the request that the rules have stored could be wrong.
+//! Checks the rows of a society at the end of a play. To find the request that a turn works on, the check uses only the
+//! messages. It does not use the request that the rules have stored for the turn, because the rules could be wrong.
 
 use super::script::tokens;
 use polity_sql::Connection;
@@ -13,7 +13,7 @@ struct Message {
     body: String,
     /// The requests that the message answers or supplements.
     replies_to: Vec<String>,
-    /// The request that the message is about. If an answer is about a request, it is an addition to an earlier answer.
+    /// The request that the message is about. An answer that has such a request is an addition to an earlier answer.
     about: Option<String>,
     expects_answer: bool,
     is_final: bool,
@@ -27,9 +27,9 @@ struct Message {
     named: Vec<String>,
     /// Whether the message only reminds its receiver of an answer that the receiver owes.
     is_reminder: bool,
-    /// Whether the message is a notice that requests of its receiver stay without an answer.
+    /// Whether the message tells its receiver that requests which the receiver made stay without an answer.
     is_unanswered: bool,
-    /// If the message is a notice that a request of its receiver has failed, the id of that request.
+    /// If the message tells its receiver that a request which the receiver made has failed, the id of that request.
     failed: Option<String>,
     /// If the message is a notice to a parent that its child has failed, the id of the child.
     failed_child: Option<String>,
@@ -145,20 +145,22 @@ impl Society {
         if subject.receiver == message.receiver { Some(id) } else { self.asked_for(subject) }
     }
 
-    /// Returns whether a request was answered, or had failed, before a message was accepted.
+    /// Returns whether a request was already over when a message was accepted, because it was answered or had failed.
     fn was_over(&self, request: &str, message: &str) -> bool {
         let asked = &self.messages[request];
         let answered = asked.answered_by.as_deref().is_some_and(|answer| answer < message);
         let mut earlier = self.messages.values().take_while(|earlier| earlier.id.as_str() < message);
-        // A parent gets one notice for all its requests that have failed together with its child.
+        // If a child fails, its parent gets one notice for all requests from the parent that have failed with the
+        // child.
         let of_child = |notice: &Message| {
             notice.failed_child.as_ref() == Some(&asked.receiver) && notice.receiver == asked.sender
         };
         let has_failed = |notice: &Message| {
             notice.failed.as_deref() == Some(request) || asked.state == "failed" && of_child(notice)
         };
-        // If several requests fail, the asker may get one notice for all of them. So check also whether the turn that
-        // read the request has failed: after that, the receiver cannot pass the request on.
+        // If several requests fail, the asker may get one notice for all of them. So a request is also over if two
+        // things are true: the turn that read it has failed, and its receiver sends the message in a later turn. By
+        // then, the receiver cannot pass the request on.
         let receiver_knows = |turn: i64| {
             let later = &self.messages[message];
             self.turns[&turn].state == "failed"
@@ -168,9 +170,10 @@ impl Society {
         answered || earlier.any(has_failed) || asked.read_in.is_some_and(receiver_knows)
     }
 
-    /// Returns whether the turn that answered a request may still have been open when a later message was accepted.
-    /// Until the turn ends, its agent can add to the answer. The rows do not tell when a turn ended. But the closing
-    /// text of the turn, or a message of a later turn of its agent, shows that the turn has ended.
+    /// Returns whether the answer to a request could still get an addition when a later message was accepted. This is
+    /// possible until the turn that sent the answer ends. The rows do not tell when a turn ended. But two kinds of
+    /// messages show that it has ended: the closing text of the turn, and any message from a later turn of the same
+    /// agent.
     fn may_be_supplemented(&self, request: &Message, later: &str) -> bool {
         let answer = request.answered_by.as_ref().and_then(|answer| self.messages.get(answer));
         let Some((answer, sent_in)) = answer.and_then(|answer| Some((answer, answer.sent_in?))) else {
@@ -187,13 +190,13 @@ impl Society {
     /// Returns the request on whose behalf `request` was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
-        // An agent cannot pass on a request that is over. If the agent names such a request, the new request counts
-        // as made on behalf of the agent's own work.
+        // An agent cannot pass on a request that is over. If the agent names such a request, the new request counts as
+        // made on behalf of the request that the agent's turn works on.
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // Other agents passed the named request on to the sender of `request`. So find the request that the sender
-            // got from them: it names the same request.
+            // The named request went to another agent, and was passed on until it reached the sender of `request`. So
+            // find the request with which it reached this sender: that one names the same request.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -234,7 +237,7 @@ pub(super) async fn violations(connection: &mut Connection) -> Vec<String> {
         if !lost.is_empty() {
             violations.push(format!("turn {id}: {asker} never got {lost:?} of {}", turn.agent));
         }
-        // A person who has an answer is not told about other artifacts; `polity artifacts` lists them.
+        // If the person has an answer, nobody tells the person about other artifacts. `polity artifacts` lists them.
         if asker == "user" {
             continue;
         }
@@ -275,7 +278,7 @@ async fn story(connection: &mut Connection) -> String {
     lines.join("\n")
 }
 
-/// Checks that at the end agents wait for nobody except the person.
+/// Checks that at the end no agent waits for an answer of another agent.
 fn of_waits(society: &Society) -> Vec<String> {
     let waits = society.messages.iter().filter(|(_, message)| {
         let is_open = matches!(message.state.as_str(), "delayed" | "queued" | "in_turn" | "done");
@@ -292,7 +295,8 @@ fn of_waits(society: &Society) -> Vec<String> {
     waits.collect()
 }
 
-/// Checks that a closing text answers all requests of its receiver that the writer of the text has read.
+/// Checks that a closing text leaves no request open. It must answer each request that its receiver sent to its writer
+/// and that the writer has read, unless an earlier message has answered the request.
 fn of_closing_texts(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     for (id, text) in &society.messages {
@@ -318,8 +322,8 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
     violations
 }
 
-/// Checks that a closing text of root to the person counts as interim only if root waits for something that it needs
-/// for the answer, or has not yet read a message that belongs to the same request.
+/// Checks the closing texts of root to the person that count as interim. Root must have a reason for such a text: it
+/// waits for something that it needs for the answer, or it has not yet read a message that belongs to the same request.
 fn of_interim_texts(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     for (id, text) in &society.messages {
@@ -334,7 +338,8 @@ fn of_interim_texts(society: &Society) -> Vec<String> {
         let waits = society.messages.values().any(|message| {
             let is_unread = message.read_in.is_none_or(|turn| Some(turn) > text.sent_in);
             let of = if message.receiver == "root" && is_unread && !message.is_reminder {
-                // The message waits in the mailbox, or arrives later, for example a text that its writer held back.
+                // When root sent its text, the message was in the mailbox, or had not arrived yet. For example, its
+                // writer held it back.
                 society.leads_to(message)
             } else if message.sender == "root"
                 && message.id < *id
@@ -374,7 +379,8 @@ fn of_the_person(society: &Society) -> Vec<String> {
     });
     let Some(last) = for_user.filter_map(|turn| turn.text.as_deref()).next_back() else { return violations };
     let answered = |request: &Message, answer: &Message| request.answered_by.as_ref() == Some(&answer.id);
-    // A report of root counts as an answer if the closing text of root repeated the text of the report.
+    // A report of root counts as an answer only if a request names it as its answer. This happens if the closing text
+    // of root repeats the text of the report.
     let is_answer = |message: &&Message| {
         let is_report =
             message.is_report && !society.messages.values().any(|request| answered(request, message));
