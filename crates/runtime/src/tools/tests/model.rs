@@ -1,12 +1,12 @@
 //! The model-based test of the society's rules.
 //!
-//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice:
-//! on a real database, through the functions that the daemon uses, and on a reference model. The reference model
-//! consists of plain maps, and shares no logic with the rules. After each operation, the database and the reference
-//! model must give the same result and contain the same rows, and the invariants must hold for the rows of the
-//! database. If a check fails, the test shrinks the sequence and prints the shortest sequence that still fails. At the
-//! end, every outcome in [`REACHED`] must have occurred at least ten times, because an outcome that never occurs was
-//! not tested.
+//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice.
+//! The first time, it uses a real database and the functions of the daemon; the second time, it uses a reference model.
+//! The reference model consists of plain maps, and shares no logic with the rules. After each operation, the database
+//! and the reference model must give the same result and contain the same rows, and the invariants must hold for the
+//! rows of the database. If a check fails, the test shrinks the sequence and prints the shortest sequence that still
+//! fails. At the end, every outcome in [`REACHED`] must have occurred at least ten times, because an outcome that
+//! hardly ever occurs is not really tested.
 //!
 //! The files:
 //!
@@ -256,7 +256,7 @@ fn whatever_happens_the_contract_holds() {
         }
         all
     });
-    // An outcome that never occurs was not tested.
+    // An outcome that hardly ever occurs is not really tested.
     for (verb, codes) in REACHED {
         for code in *codes {
             let number = outcomes.get(&(*verb, (*code).to_owned()));

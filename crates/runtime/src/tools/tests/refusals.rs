@@ -69,7 +69,8 @@ fn briefs() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Generates arguments for a tool. Each field that any tool has may be present or missing, valid or invalid.
+/// Generates arguments for a tool. The arguments are drawn from the fields of all tools. Each field may be present or
+/// missing, valid or invalid.
 fn arguments() -> impl Strategy<Value = Value> {
     let of = |key: &'static str, values: BoxedStrategy<Value>| {
         (Just(key), proptest::option::weighted(0.9, values))

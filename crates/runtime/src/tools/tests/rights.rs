@@ -1,5 +1,5 @@
-//! At every call, an agent can see and use only the tools that the settings allow, and that its own role and the roles
-//! of all agents above it allow. Rules about calls can only take further tools away.
+//! At every call, an agent can see and use a tool only if the settings, the agent's own role and the roles of all
+//! agents above it allow the tool. Rules about calls can only take further tools away.
 
 use crate::approvals;
 use crate::driver;
@@ -287,8 +287,8 @@ fn model(observed: &Arc<Mutex<Observed>>) -> Arc<ScriptedModel> {
     })
 }
 
-/// Returns arguments with which a call of the tool changes no right. The arguments of `put_artifact` are valid: if they
-/// were not, the call would be refused for them before anybody looks at the rights.
+/// Returns arguments with which a call of the tool changes no right. For `put_artifact`, the arguments must be valid.
+/// Otherwise the call would be refused because of its arguments, before anybody looks at the rights.
 fn arguments(tool: &str) -> Value {
     if tool == "put_artifact" { json!({"type": "note", "content": "x"}) } else { json!({}) }
 }
@@ -546,7 +546,7 @@ async fn a_denied_call_says_what_is_missing_and_changes_nothing() {
     assert_eq!(denied["groups"], json!(["artifacts", "context"]), "{denied}");
     assert_eq!(world.dump().await, after_hiring);
     assert_ne!(before, after_hiring);
-    // Without the field `toolGroups`, a role has the rights of its creator, so its agents have no other rights.
+    // Without the field `toolGroups`, a role has the rights of its creator and no others.
     let child = world.hire(&lead, "z", json!({})).await;
     let stored = world.call(&child, "put_artifact", json!({"type": "note", "content": "x"})).await;
     assert_eq!(stored["error"], "tool_not_permitted", "{stored}");

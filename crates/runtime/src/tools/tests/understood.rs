@@ -3,7 +3,7 @@
 use crate::testing::{World, brief, code};
 use serde_json::{Value, json};
 
-/// Reads from a refusal the ids of the agents that an ambiguous name may mean.
+/// Returns the ids of the agents that an ambiguous name may mean. The refusal lists them.
 #[track_caller]
 fn candidates(refused: &Value) -> Vec<&str> {
     assert_eq!(code(refused), "ambiguous_name", "{refused}");
@@ -90,8 +90,8 @@ async fn every_result_names_what_was_not_understood() {
         ("compress_context", json!({"summary": "做了一半"})),
         ("get_org_structure", json!({})),
         ("terminate_agent", json!({"agentId": reader})),
-        // A refusal also names ignored arguments. A model often gives a required argument a wrong name, so that the
-        // argument is ignored.
+        // A refusal also names ignored arguments. This helps a model that has given a required argument a wrong name:
+        // the argument is ignored, and the call is refused because the required argument is missing.
         ("terminate_agent", json!({"agentId": "nobody"})),
         ("spawn_agent", json!({})),
     ];

@@ -170,7 +170,7 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
     let wish = Wish {
         role: role(society, by, hire.role),
-        // An empty text means that the number picked no contact. A brief with an empty text as a collaborator is
+        // If a number picks no contact, the id of the collaborator is empty. A brief with such a collaborator is
         // invalid.
         brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
         collaborators,
@@ -180,9 +180,9 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// Returns the payload that the actor writes, as JSON. Also returns what the reference model makes of the payload: the
-/// model's own form of the payload, or a refusal code if the payload is invalid. If the message is sent together with a
-/// hiring, `lent` is the brief of that hiring, and an assignment need not repeat the brief.
+/// Returns the payload that the actor writes, as JSON. Also returns the payload in the form of the reference model, or
+/// a refusal code if the payload is invalid. If the message is sent together with a hiring, `lent` contains what the
+/// brief of that hiring says; an assignment then needs no brief of its own.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,

@@ -24,7 +24,7 @@ impl Society {
         }
     }
 
-    /// Closes a turn. The turn may have answered requests, and the askers wait until the turn has ended. Returns the
+    /// Closes a turn. If the turn has answered requests, their askers have waited for its end. Returns the
     /// conversations of these askers.
     pub(super) fn close_turn(&mut self, turn: &Turn, state: &str) -> Vec<Conversation> {
         let answered = self.mail(|message| message.answered_in == Some(turn.id));
@@ -59,8 +59,8 @@ impl Society {
         }
     }
 
-    /// Sends or holds a closing text. If the door refuses the text, returns the sender of the request that stays
-    /// without an answer, and this request.
+    /// Sends or holds a closing text. If the door refuses the text, a request stays without an answer. In this case,
+    /// returns the sender of the request, and the request.
     fn say(&mut self, turn: &Turn, of: &Conversation, letter: &DraftPayload) -> Option<(AgentId, MessageId)> {
         let last_word = self.last_word(turn);
         let works_on = turn.works_on.as_ref().map(|id| self.rows.messages[id].clone());
@@ -131,7 +131,7 @@ impl Society {
         self.rows.messages.values().rev().find(is_same).cloned()
     }
 
-    /// Makes an earlier message final, and records this message as the answer to these requests.
+    /// Makes an earlier message final, and records it as the answer to these requests.
     fn make_final(&mut self, id: &MessageId, answers: &[MessageId]) {
         self.change(id, |message| message.finality = Finality::Final);
         self.answer(answers, id);
@@ -235,8 +235,8 @@ impl Society {
             if !waits.is_empty() {
                 return;
             }
-            // If the request to which a held text belongs was answered before, the text is sent at once, and the agent
-            // gets no reminder.
+            // A held text belongs to a request. If this request was answered before, the text is sent at once, and the
+            // agent gets no reminder.
             let is_settled = |note: &&Note| !owed.iter().any(|owed| owed.id == note.request);
             let settled = self.notes_of(of).find(is_settled).cloned();
             if let Some(note) = settled {

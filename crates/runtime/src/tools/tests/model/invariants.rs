@@ -213,8 +213,8 @@ impl OperationEffect<'_> {
         is_its.then_some(&request.sender)
     }
 
-    /// Whether this operation answered a request of the asker, or sent the asker a message from the agent `by` or from
-    /// the system. Also true if the asker has ended.
+    /// Whether this operation told the asker of a request something: it answered a request of this asker, or it sent
+    /// the asker a message from the agent `by` or from the system. Also true if the asker has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {
@@ -232,8 +232,8 @@ impl OperationEffect<'_> {
             || self.changes.rows.iter().any(has_answer)
     }
 
-    /// Whether the system handed an artifact over to an asker, because the agent that made the artifact for the asker
-    /// never named it in a message to the asker. The system must have told the asker, unless the asker has ended.
+    /// Whether the system handed an artifact over to an asker. The system does this if the agent that made the artifact
+    /// for the asker never named it to the asker. The system must have told the asker, unless the asker has ended.
     fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
         let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
             (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
@@ -255,7 +255,8 @@ impl OperationEffect<'_> {
         })
     }
 
-    /// Whether a party that could already open the artifact has just written to the agent or hired it.
+    /// Whether the agent got the artifact from a party that could already open it: this operation sent the agent a
+    /// message from this party, or this party has just hired the agent.
     fn was_handed_on(&self, agent: AgentId, artifact: &str) -> bool {
         let could_open = |giver: &AgentId| {
             let artifact = polity_society::id::ArtifactId::new(artifact);
@@ -360,9 +361,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// Checks that the asker of an answered request waits only for a turn that is still open: the turn that gave the
-/// answer. Also checks the agent of a turn that ended well: it still waits, or has mail, or all its askers have got an
-/// answer or a notice.
+/// Checks two things. If an asker still waits although its request is answered, the turn that gave the answer is still
+/// open. If a turn ended well, its agent still waits, or has mail, or all its askers have got an answer or a notice.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");

@@ -46,9 +46,9 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on which an agent works while it waits. The agent waits for an answer of another agent, or
-    /// until a delayed note that it sent to itself is due. The result contains `None` if something for which the agent
-    /// waits belongs to no request.
+    /// Returns the requests on whose behalf an agent waits. An agent waits for the answers of other agents, and for
+    /// delayed notes that it sent to itself. The result contains `None` if the agent waits for something that belongs
+    /// to no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
@@ -65,9 +65,9 @@ impl Society {
         waits
     }
 
-    /// Reads the answers, reports and notices in the mailbox of an agent. Each message is about a request A that the
-    /// agent made on behalf of a request B. Returns all requests B. The result contains `None` if a message belongs
-    /// to no such request.
+    /// Reads the answers, reports and notices in the mailbox of an agent. Such a message can be about a request A that
+    /// the agent made on behalf of a request B. Returns all requests B. If there is no request A or no request B for a
+    /// message, the result contains `None`.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -99,8 +99,8 @@ impl Society {
         false
     }
 
-    /// Returns the request that an agent works on in its open turn: the request that began the turn,
-    /// or the oldest open request.
+    /// Returns the request that an agent works on in its open turn: the request that began the turn, or else the oldest
+    /// open request.
     pub(super) fn worked_on(&self, by: &Conversation) -> Option<Message> {
         let turn = self.open_turn(by)?;
         let began_with = turn.works_on.as_ref().map(|id| &self.rows.messages[id]);
@@ -424,10 +424,10 @@ impl Society {
         self.take(by, self.turns);
     }
 
-    /// Returns the request that a turn works on if this message begins the turn. If the message is a request, the turn
-    /// works on this message itself. If the message is a reminder of a request that the receiver of the message has not
-    /// answered, the turn works on that request. If the message is news about a request A that the receiver made on
-    /// behalf of a request B, the turn works on B.
+    /// Returns the request that a turn works on if this message begins the turn. There are three cases. The message is
+    /// a request: the turn works on the message itself. The message reminds its receiver of a request that the receiver
+    /// has not answered: the turn works on that request. The message is news about a request A that its receiver made
+    /// on behalf of a request B: the turn works on B.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());

@@ -5,8 +5,8 @@ use super::rows::{Key, Row, Rows, TABLES, fields};
 use polity_sql::{Connection, Sql};
 use polity_store::{Error, Tx};
 
-/// Tables whose changes are not observed. `events` and `records` only report what happened, so even a refused operation
-/// adds rows to them. In `_sqlx_migrations`, the library `sqlx` notes the migrations of the database.
+/// Tables whose changes are not observed. `events` and `records` report what happened, also what a refused operation
+/// did. `_sqlx_migrations` is the table in which the library `sqlx` notes the migrations of the database.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
 /// The current rows of the database, and the number of the last change that was read from the table `changes`.

@@ -319,6 +319,7 @@ fn role() -> impl Strategy<Value = RoleMeant> {
 }
 
 /// Whether many or few operations start new work. If many do so, most agents always have mail and never come to rest.
+/// So in some sequences, few do so.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Busy,
@@ -414,7 +415,7 @@ pub(super) struct Sequence {
 /// The next step of shrinking. Each pass goes from the end to the beginning.
 #[derive(Clone, Copy)]
 enum Shrink {
-    /// Leave out `size` operations before this place.
+    /// Leave out the `size` operations just before the place `at`.
     LeaveOut { at: usize, size: usize },
     /// Simplify the operation before this place.
     Simplify(usize),

@@ -35,7 +35,8 @@ pub(super) enum Tracing {
 /// How often each operation had each outcome: `ok` or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
 
-/// The name under which further outcomes of an operation are counted, besides `ok` or its refusal.
+/// An operation can have further outcomes besides `ok` or a refusal. They are counted under this name instead of the
+/// name of the operation.
 pub(super) const BY_THE_WAY: &str = "by the way";
 
 /// A society during the play of a sequence: the state that the reference model expects, and the state of the

@@ -7,9 +7,9 @@ use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// Declares the tables. For each table, the macro gets three things: the name of the map that contains the rows, the
-/// type of a row with its fields, and the SQL that reads each field. In the SQL, `@` stands for the prefix of the
-/// columns.
+/// Declares the tables. For each table, the macro gets the name of the table, the type of a row, the type of its key,
+/// the function that returns the key of a row, and the fields of a row, each with the SQL that reads the field. In the
+/// SQL, `@` stands for the prefix of the columns.
 macro_rules! tables {
     ($($map:ident: $row:ident by $key_type:ty = $key:expr, { $($field:ident: $type:ty = $sql:literal,)* })*) => {
         $(
@@ -228,8 +228,8 @@ impl Message {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }
 
-    /// Whether the receiver has read the request and can answer it. A request of the person can be answered even
-    /// after its turn has failed. A request to the person counts as read, because nobody knows what the person has
+    /// Whether the receiver has read the request and can answer it. A request of the person can be answered even if the
+    /// turn that read it has failed. A request to the person counts as read, because nobody knows what the person has
     /// read.
     pub(super) fn is_open(&self) -> bool {
         let was_read = match self.state {

@@ -81,7 +81,7 @@ pub(super) struct Society {
 }
 
 impl Society {
-    /// Creates a society in which nothing has happened: root and the person know each other.
+    /// Creates a society in which nothing has happened yet. Only root and the person exist, and they know each other.
     pub(super) fn new(now: i64) -> Self {
         let (user, root) = (AgentId::user(), AgentId::root());
         let mut rows = Rows::default();
