@@ -61,8 +61,8 @@ pub(crate) fn arguments(
             Mount::Cover { at, kind: Kind::File } => list.paths("--ro-bind", &[Path::new("/dev/null"), at]),
         }
     }
-    // A cover is an empty directory over a path that the command must not see. Covers are made read-only here, after
-    // all mounts, because a mount inside a cover needs a mount point, which bubblewrap creates in the cover.
+    // A cover is an empty directory over a path that the command must not see. Before bubblewrap mounts something
+    // inside a cover, it creates the mount point in the cover. So covers become read-only here, after all mounts.
     for mount in mounts {
         if let Mount::Cover { at, kind: Kind::Directory } = mount {
             list.paths("--remount-ro", &[at]);

@@ -1,4 +1,4 @@
-//! Decides whether a command may connect to a name and a port, from the list of allowed domains. Does no IO.
+//! Decides from the list of allowed domains whether a command may connect to a name and a port. Does no IO.
 
 use std::net::IpAddr;
 
@@ -44,8 +44,8 @@ impl Domains {
         list.iter().map(|entry| pattern(entry)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the name in its normal form if a command may connect to this name and port. The error says why a
-    /// command may not connect.
+    /// Checks whether a command may connect to this name and port. If so, returns the name in its normal form.
+    /// Otherwise the error says why not.
     pub(crate) fn permit(&self, host: &str, port: u16) -> Result<Name, Denied> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() {
@@ -92,8 +92,8 @@ fn pattern(entry: &str) -> Result<Pattern, NotADomain> {
 
 /// Returns a host name in lower case and without a dot at its end, or `None` if the text is not a host name.
 ///
-/// A text whose last part begins with a digit does not count as a host name: the C function `inet_aton` reads
-/// `0x7f.1` and `2130706433` as addresses.
+/// The C function `inet_aton` reads texts such as `0x7f.1` and `2130706433` as addresses. So a text whose last part
+/// begins with a digit does not count as a host name.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

@@ -19,7 +19,7 @@ pub enum Error {
     /// The plan asks for something that must not be granted.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The plan has a list of domains, but the machine lacks the sandbox level `full`, which such a list needs.
+    /// The plan has a list of domains. Such a list needs the sandbox level `full`, which the machine lacks.
     #[error(
         "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
     )]
@@ -74,7 +74,7 @@ pub struct Ended {
     pub duration: Duration,
     /// What the command wrote to standard output and standard error.
     pub output: Output,
-    /// The highest usage that the supervisor measured, for each value separately.
+    /// The highest usage that the supervisor measured. Each value is the highest of its own measurements.
     pub peak: Usage,
     /// Guarded paths that the command changed and that the supervisor restored.
     pub restored: Vec<PathBuf>,
@@ -89,8 +89,8 @@ pub enum How {
     TimedOut,
     /// The command used more memory than [`Limits::memory_bytes`](crate::Limits::memory_bytes).
     OutOfMemory,
-    /// The commands that share limits used more memory together than
-    /// [`Together::memory_bytes`](crate::Together::memory_bytes), and the kernel chose to end this command.
+    /// Together, the commands that share limits used more memory than
+    /// [`Together::memory_bytes`](crate::Together::memory_bytes) allows. The kernel chose to end this command.
     TogetherOutOfMemory,
     /// The command had more processes than [`Limits::processes`](crate::Limits::processes).
     TooManyProcesses,

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use crate::parts::{FORWARD, INSIDE, PROBE, SUPERVISE};
 
-/// Runs one part of a sandbox. The first of `arguments` is the name of the part. `arguments` are the arguments of the
-/// program after [`Enter::first_arguments`](crate::Enter).
+/// Runs one part of a sandbox. `arguments` are the arguments of the program that follow
+/// [`Enter::first_arguments`](crate::Enter). The first of them is the name of the part.
 ///
 /// A program calls this function before it starts a thread or an async runtime, and exits with the returned code. The
-/// function returns when the part has ended or failed. For the process inside the sandbox, the function returns only
-/// after a failure, because otherwise the process becomes the shell.
+/// function returns when the part has ended or failed. The process inside the sandbox becomes the shell, so for this
+/// part the function returns only after a failure.
 pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let part = arguments.into_iter().next().unwrap_or_default();
     if part == SUPERVISE {

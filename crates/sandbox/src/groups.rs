@@ -28,8 +28,8 @@ use std::path::Path;
 
 use files::{DAEMON, enable, enabled, make, processes};
 
-/// Maximum number of attempts to empty the delegated control group. While the daemon moves its processes, one of them
-/// may start another.
+/// Maximum number of attempts to empty the delegated control group. One attempt may not be enough: while the daemon
+/// moves its processes, one of them may start another.
 const ATTEMPTS: usize = 100;
 
 /// Moves the daemon and its processes into a control group of their own, so that the delegated control group can have

@@ -6,8 +6,8 @@
 //! cases, the supervisor notes the content of the path before the command runs and restores it afterwards. If a
 //! program of the person reads the path before the supervisor restores it, the program sees what the command wrote.
 //!
-//! A workspace has many directories in which nothing is guarded yet, but in which a command could make a guarded path.
-//! For these, the supervisor notes only which guarded paths exist, and removes those that the command has made.
+//! A workspace has many other directories in which a command could make a guarded path. For these directories, the
+//! supervisor notes only which guarded paths already exist. Afterwards it removes those that the command has made.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -147,10 +147,11 @@ const DIRECTORY: OFlags =
 enum Effort {
     /// Change nothing.
     Look,
-    /// If the owner lacks the right to read the directory, give it back. Otherwise a command could hide from the
-    /// supervisor what it has made, and show it again later.
+    /// If the owner lacks the right to read the directory, give the right back. Otherwise a command could make
+    /// something, hide it from the supervisor, and show it again later.
     Unlock,
-    /// As with `Unlock`. If there is no directory, make it. Anything else with its name is removed first.
+    /// Do what `Unlock` does. If there is no directory with this name, also make one. Anything else with this name is
+    /// removed first.
     Make,
 }
 
@@ -268,7 +269,8 @@ fn occupied(directory: &OwnedFd, guarded: &[PathBuf], effort: Effort) -> BTreeSe
     guarded.iter().filter(exists).filter_map(|path| occupied_part(directory, path, effort)).collect()
 }
 
-/// Returns a guarded path if it exists in a directory; or the part of it that exists and is no directory.
+/// Returns a guarded path if it exists in a directory. If only a part of the path exists, and this part is no
+/// directory, returns this part.
 fn occupied_part(directory: &OwnedFd, path: &Path, effort: Effort) -> Option<PathBuf> {
     let mut handle = directory.try_clone().ok()?;
     let mut part = PathBuf::new();

@@ -10,10 +10,10 @@ use crate::hidden::Hidden;
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
 
-/// Files and directories outside [`SYSTEM`] that programs need to run: for example, the files that tell a program the
-/// names of hosts, the trusted certificates, the time zone and the directories of libraries. None of them may contain a
-/// secret. So the list contains neither `/etc/ssl/private` nor `/etc/shadow`, and no file in which people write
-/// passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`).
+/// Files and directories outside [`SYSTEM`] that programs need while they run. For example, some of these files tell a
+/// program the names of hosts, the trusted certificates, the time zone and the directories of libraries. None of them
+/// may contain a secret. So the list contains neither `/etc/ssl/private` nor `/etc/shadow`, and no file in which people
+/// write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`).
 const SETTINGS: [&str; 46] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -148,7 +148,7 @@ impl Host {
         }
         for (name, parts) in MOVED {
             // A variable is ignored if it names the root directory, a directory directly in the root directory, or a
-            // directory that contains the home. The command must not see everything in such a directory.
+            // directory that contains the home. Otherwise the command could see everything in such a directory.
             if let Some(root) = variable(name).filter(|root| root.components().count() > 2)
                 && variable("HOME").is_none_or(|home| !home.starts_with(&root))
             {

@@ -87,8 +87,8 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     std::env::set_current_dir(&inside.directory)
         .map_err(|error| format!("failed to enter {}: {error}", inside.directory.display()))?;
     limit(inside.limits)?;
-    // Normally the supervisor kills all processes of the command. If the supervisor itself is killed, the kernel
-    // kills this process, because of the signal set here.
+    // Normally the supervisor kills all processes of the command. The signal that is set here is for another case: if
+    // the supervisor itself is killed, the kernel kills this process.
     if inside.level != Level::Full {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(|error| format!("failed to tie the command to its supervisor: {error}"))?;
@@ -135,8 +135,8 @@ fn limit(limits: ProcessLimits) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops all capabilities. Otherwise, at the sandbox level `partial`, a command would have all rights of root if the
-/// daemon runs as root.
+/// Drops all capabilities. Otherwise, if the daemon runs as root, a command at the sandbox level `partial` would have
+/// all rights of root.
 fn drop_capabilities(level: Level) -> Result<(), String> {
     if level == Level::None {
         return Ok(());

@@ -7,9 +7,9 @@
 //! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what the command
 //! may do), both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside the
 //! sandbox, which installs the walls (Landlock and seccomp) and becomes the shell → output → [`Ended`]*. The supervisor
-//! enforces the limits, also when the daemon hangs, and kills all processes of the command when the daemon dies. The
-//! supervisor and the process inside are the daemon's own binary, which calls [`enter`] when it is started with the
-//! arguments of [`Enter`].
+//! enforces the limits, also when the daemon hangs. When the daemon dies, it kills all processes of the command. Both
+//! the supervisor and the process inside run the daemon's own binary. This binary calls [`enter`] when it is started
+//! with the arguments of [`Enter`].
 //!
 //! A sandbox does not protect against a fault of the kernel. At the sandbox level `partial`, a command shares the
 //! machine's processes and files with the programs of the person, and only Landlock and seccomp separate the command

@@ -19,7 +19,7 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Number of processes at the same time, including zombies. Default: 512.
     pub processes: u64,
-    /// Bytes of standard output and error together. Default: 64 MiB.
+    /// Bytes of standard output and standard error together. Default: 64 MiB.
     pub output_bytes: u64,
     /// Bytes that the command may add on disk: in the workspace, in the home and in the temporary directory. Default:
     /// 10 GiB.

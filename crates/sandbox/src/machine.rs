@@ -13,8 +13,8 @@ pub enum Level {
     None,
     /// The command runs in the namespaces of the host; only Landlock and seccomp restrict it.
     Partial,
-    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp also restricts the command. If the
-    /// kernel has Landlock, Landlock does so too.
+    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp also restricts the command, and so does
+    /// Landlock if the kernel has it.
     Full,
 }
 
@@ -35,7 +35,7 @@ pub struct Machine {
     pub level: Level,
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
-    /// Whether bubblewrap can mount a separate `/proc` for the sandbox, which is not possible in some containers.
+    /// Whether bubblewrap can mount a separate `/proc` for the sandbox. In some containers, it cannot.
     pub proc: OwnProc,
     /// Version of the kernel's Landlock interface; 0 means none.
     pub landlock: u32,

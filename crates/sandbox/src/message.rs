@@ -52,7 +52,7 @@ pub(crate) struct Guard {
     pub(crate) paths: Vec<PathBuf>,
     /// The directories, relative to the workspace, in which the command must not make any of `names`.
     pub(crate) directories: Vec<PathBuf>,
-    /// Paths relative to each of `directories`.
+    /// The paths that the command must not make, relative to each of `directories`.
     pub(crate) names: Vec<PathBuf>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum FromSupervisor {
     Uses(Usage),
     /// The command was not started, for this reason.
     Failed(String),
-    /// The command and all processes that it started have ended.
+    /// The command has ended, and so have all processes that it started, except those that `left` counts.
     Ended(Report),
 }
 
@@ -141,7 +141,7 @@ pub(crate) enum Exceeded {
     Memory,
     Processes,
     Disk,
-    /// The memory limit of all commands together. Only the kernel enforces it here; without control groups, the daemon
-    /// adds up the samples of all commands.
+    /// The memory limit that several commands share. The supervisor reports it only if the kernel enforces the limit
+    /// with a control group. Otherwise the daemon adds up the samples of these commands.
     TogetherMemory,
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncWriteExt as _, BufWriter};
 
 use crate::plan::Excerpt;
 
-/// The output of a command, standard output and error in the order of arrival.
+/// The output of a command: the bytes of its standard output and its standard error, in the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// The first bytes.

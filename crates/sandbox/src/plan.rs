@@ -21,8 +21,8 @@ pub struct Plan {
     /// Further directories and files that the command may read (`tools.sandbox.read`). Paths that do not exist are
     /// ignored. The command can also connect to a Unix socket in such a directory.
     pub readable: Vec<PathBuf>,
-    /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
-    /// these paths, even if they are inside a hidden directory.
+    /// The directories and files that the git repository of the workspace has outside the workspace. The command may
+    /// read these paths, even if they are inside a hidden directory.
     pub repository: Vec<PathBuf>,
     /// Directories and files that the command must never see, even if they are inside a directory that the command may
     /// read. These are the data directory and the configuration directory of polity.
@@ -47,9 +47,9 @@ pub struct Plan {
     pub excerpt: Excerpt,
 }
 
-/// Limits on several commands together: those of one task. This crate enforces them only if the system has delegated a
-/// control group to the daemon. The caller enforces them on every system, with the usage that
-/// [`Viewer`](crate::Viewer) shows.
+/// The limits that the commands of one task share. The caller enforces them on every system, with the usage that
+/// [`Viewer`](crate::Viewer) shows. This crate enforces them, too, if the system has delegated a control group to the
+/// daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Together {
     /// Commands with the same name share the limits.
@@ -70,10 +70,10 @@ pub struct Together {
 pub struct Guarded {
     /// Paths relative to the workspace, whether they exist or not.
     pub paths: Vec<PathBuf>,
-    /// The directories of the workspace in which the command must not make any of `names`, unless it exists already.
-    /// The empty path is the workspace itself.
+    /// The directories of the workspace in which the command must not make those of `names` that do not exist yet. The
+    /// empty path is the workspace itself.
     pub directories: Vec<PathBuf>,
-    /// Paths relative to each of `directories`.
+    /// The paths that the command must not make, relative to each of `directories`.
     pub names: Vec<PathBuf>,
 }
 

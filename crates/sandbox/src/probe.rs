@@ -40,8 +40,8 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Makes the namespaces of the sandbox level `full`, with a separate `/proc` if possible. The error is bubblewrap's
-/// message.
+/// Tries to make the namespaces of the sandbox level `full`, with a separate `/proc` if possible. Returns whether a
+/// separate `/proc` is possible. If the namespaces cannot be made, the error is bubblewrap's message.
 async fn try_bubblewrap(program: &Path) -> Result<OwnProc, String> {
     const NAMESPACES: [&str; 9] = [
         "--unshare-user",

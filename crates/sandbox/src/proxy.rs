@@ -72,7 +72,8 @@ impl Proxy {
     }
 }
 
-/// Binds a Unix socket. The path may be longer than the 107 bytes that the address of a socket can hold.
+/// Binds a Unix socket. The address of a socket can hold a path of at most 107 bytes, but this function accepts longer
+/// paths, too.
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     use std::os::fd::AsRawFd as _;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {

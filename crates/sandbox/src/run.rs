@@ -34,7 +34,7 @@ pub struct Running {
     task: JoinHandle<Result<Ended, Error>>,
 }
 
-/// Shows what a command prints and uses. Unlike [`Running`], it can be cloned, so several Tokio tasks can watch one
+/// Shows what a command prints and uses. It can be cloned, and [`Running`] cannot. So several Tokio tasks can watch one
 /// command.
 #[derive(Debug, Clone)]
 pub struct Viewer {
@@ -171,7 +171,8 @@ fn start(action: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |source| Error::Start { action, source }
 }
 
-/// The Tokio task of the daemon that watches one command: reads its output and the messages of its supervisor.
+/// The Tokio task that watches one command for the daemon. It reads the output of the command and the messages of the
+/// supervisor.
 struct Watch {
     child: Child,
     connection: UnixStream,

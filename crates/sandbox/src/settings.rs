@@ -68,10 +68,10 @@ pub struct TaskLimits {
     /// Bytes on disk of the home and the temporary directory of the task, and of a workspace that polity made.
     /// Default: 20 GiB.
     pub disk_bytes: u64,
-    /// Milliseconds that all commands run, from the beginning of the task on. Commands that run at the same time each
-    /// count. Default: 24 hours.
+    /// Running time of all commands since the beginning of the task, in milliseconds. If commands run at the same time,
+    /// the time of each counts. Default: 24 hours.
     pub time_ms: u64,
-    /// Bytes that all commands print, from the beginning of the task on. Default: 4 GiB.
+    /// Bytes that all commands have printed since the beginning of the task. Default: 4 GiB.
     pub output_bytes: u64,
 }
 

@@ -3,8 +3,8 @@
 //! The supervisor starts the command and samples what the command uses. It ends the command if the command exceeds a
 //! limit, or if the daemon closes the connection or dies. Then it kills every process that is left, and restores
 //! guarded paths: files such as git hooks, which the command must not change. The main thread of the supervisor starts
-//! the command, and runs until the supervisor ends. If another thread started the command, Linux would kill the command
-//! when that thread ends, because the command is set to die with its parent.
+//! the command, and runs until the supervisor ends. The command is set to die with its parent. So if another thread
+//! started the command, Linux would kill the command when that thread ends.
 //!
 //! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
 
@@ -63,8 +63,8 @@ fn supervise() -> Result<(), String> {
     // The supervisor may have inherited file descriptors from the daemon by accident. The command must not inherit
     // these descriptors.
     close_fds::set_fds_cloexec(3, &[]);
-    // A command may nest directories very deeply. If the supervisor may open only few descriptors, removing such
-    // directories fails with an error, and does not overflow the stack.
+    // A command may nest directories very deeply, and removing them could overflow the stack. Let the supervisor open
+    // only few descriptors: then the removal fails with an error first.
     if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
         let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
     }
@@ -205,8 +205,8 @@ impl<'a> Supervisor<'a> {
             // process inside the sandbox has ended already.
             self.listen();
             let code = self.reap();
-            // Look at the control group after `reap`, but before the exit code counts: if the kernel killed the
-            // command, the exit code does not say why.
+            // Look at the control group after `reap`, but before using the exit code: if the kernel killed the command,
+            // the exit code does not say why.
             if let Some(exceeded) = self.group.as_ref().and_then(groups::Command::exceeded) {
                 break Why::Exceeded(exceeded);
             }
@@ -217,8 +217,8 @@ impl<'a> Supervisor<'a> {
                 break Why::Stopped;
             }
             let begin = Instant::now();
-            // Reading the number of all threads of the machine is cheap. If the number has grown so much that the
-            // command may have too many processes, the next sample is taken at once.
+            // Look at the number of all threads of the machine in every round, because reading it is cheap. If it has
+            // grown so much that the command may have too many processes, take the next sample at once.
             if begin < next && !threads.grew_by(launch.limits.processes) {
                 if let Some(exceeded) =
                     verdict::exceeded(&launch.limits, self.started.elapsed(), &Usage::default())

@@ -111,8 +111,8 @@ fn all_parents() -> BTreeMap<i32, i32> {
         .collect()
 }
 
-/// Reads the parent from the text of `/proc/PID/stat`. The name of the program comes before the parent and may
-/// contain any characters, so the search begins at the last `)`.
+/// Reads the parent from the text of `/proc/PID/stat`. Before the parent comes the name of the program, in parentheses.
+/// The name may contain any characters, so the search begins at the last `)`.
 fn parent(line: &str) -> Option<i32> {
     let (_, rest) = line.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()

@@ -33,8 +33,8 @@ pub(crate) struct Places {
     pub(crate) repository: Vec<PathBuf>,
     /// Hidden paths that exist.
     pub(crate) hidden: Vec<Hidden>,
-    /// The guarded paths that can be mounted read-only, as absolute paths: they exist, and no part of them is a
-    /// symbolic link.
+    /// The absolute paths of the guarded paths that can be mounted read-only. Such a path exists, and no part of it is
+    /// a symbolic link.
     pub(crate) pinned: Vec<PathBuf>,
     /// The program that contains `enter`.
     pub(crate) program: PathBuf,
@@ -167,8 +167,8 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     // The sort is stable. So of two mounts at the same path, the mount that was added later stays later, and takes
     // effect.
     list.sort_by_key(|mount| mount.at().components().count());
-    // A cover is needed only over a path that the command could see. Otherwise, bubblewrap would create the path for
-    // the cover, and so reveal that the path exists.
+    // Make covers only over paths that the command could see. For a cover over any other path, bubblewrap would create
+    // the path, and so reveal that it exists.
     let visible: Vec<PathBuf> = list
         .iter()
         .filter(|mount| matches!(mount, Mount::Read { .. } | Mount::Write { .. }))

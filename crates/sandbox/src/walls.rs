@@ -34,14 +34,14 @@ pub(crate) enum Sockets {
 pub(crate) enum Separation {
     /// The command has its own namespaces.
     Namespaces,
-    /// Only Landlock separates the command, in a version that can refuse signals to processes outside.
+    /// Only Landlock separates the command. This version of Landlock can refuse signals to processes outside.
     LandlockWithScopes,
-    /// Only Landlock separates the command, in a version that cannot refuse signals. So seccomp refuses nearly all
-    /// signals.
+    /// Only Landlock separates the command. This version of Landlock cannot refuse signals, so seccomp refuses nearly
+    /// all signals.
     Landlock,
 }
 
-/// The facts that decide which calls seccomp refuses, in addition to the calls that it refuses for every command.
+/// Seccomp refuses some calls for every command. These facts decide which further calls it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wall {
     pub(crate) sockets: Sockets,

@@ -41,7 +41,8 @@ proptest! {
         prop_assert_eq!(result, known);
     }
 
-    /// The HOME and PATH of a command come from its task. The HOME and PATH of the daemon make no difference.
+    /// The HOME of a command comes from its task, whatever the HOME of the daemon is. The PATH of a command contains
+    /// only directories of the system here, whatever the PATH of the daemon is.
     #[test]
     fn the_home_is_that_of_the_task(home in "/[a-z/]{1,20}", path in "(/[a-z]{1,8}:?){0,5}") {
         let result = of(&[("HOME", &home), ("PATH", &path), ("LD_PRELOAD", "/evil.so")]);

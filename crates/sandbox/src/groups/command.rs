@@ -8,8 +8,8 @@ use crate::limits::{Limits, threads};
 use crate::message::{Exceeded, Place};
 use crate::plan::Together;
 
-/// Maximum number of attempts to make the control group of a command inside the control group of its task. At the same
-/// time, another supervisor may remove the control group of the task, because it is empty.
+/// Maximum number of attempts to make the control group of a command inside the control group of its task. An attempt
+/// fails if another supervisor removes the empty control group of the task at the same time.
 const ATTEMPTS: usize = 100;
 
 /// The control group of one command.
@@ -33,8 +33,8 @@ impl Command {
             _ => make(&own)?,
         }
         limit(&own, limits.memory_bytes, limits.processes)?;
-        // If the memory is used up, the kernel must kill all processes of the command. A command of which one process
-        // is missing could go on with wrong results.
+        // If the memory is used up, the kernel must kill all processes of the command. If it killed only one of them,
+        // the command could go on with wrong results.
         std::fs::write(own.join("memory.oom.group"), "1")?;
         let task = task.map(|task| {
             let before = times_full(&task);
@@ -54,7 +54,7 @@ impl Command {
         std::fs::write(self.daemon.join("cgroup.procs"), "0")
     }
 
-    /// Returns the limit at which the kernel stopped the command, if the kernel did.
+    /// If the command has reached a limit that the kernel enforces, returns this limit.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         let memory = self.own.join("memory.events");
         let task_is_full = || {
@@ -62,7 +62,8 @@ impl Command {
             (times_full(task) > *before).then_some(Exceeded::TogetherMemory)
         };
         if count(&memory, "oom_kill") > 0 {
-            // If neither limit was reached, the machine itself ran out of memory.
+            // The kernel has killed a process. If neither the command nor the task has reached its limit, the machine
+            // itself ran out of memory; then no limit is returned.
             let own = (count(&memory, "oom") > 0).then_some(Exceeded::Memory);
             own.or_else(task_is_full)
         } else {
@@ -97,7 +98,8 @@ fn make_inside(task: &Path, own: &Path, together: &Together) -> io::Result<()> {
         }
         make(own)
     };
-    // When another command of the task ends, its supervisor removes the control group of the task if it is empty.
+    // When another command of the task ends, its supervisor removes the control group of the task if the group is
+    // empty. Then try again.
     let mut result = attempt();
     for _ in 1..ATTEMPTS {
         match &result {

@@ -48,7 +48,8 @@ fn directory(groups: &str, mounts: &str) -> Option<PathBuf> {
         let mut fields = fields.split(' ').skip(3);
         let (root, mounted_at) = (fields.next()?, fields.next()?);
         let inner = Path::new(group).strip_prefix(root).ok()?;
-        // The kernel writes unusual characters as `\040`. No system mounts control groups at such a path.
+        // The kernel writes an unusual character in a path as an escape sequence, such as `\040` for a space. Ignore
+        // such a path, because no system mounts control groups there.
         let is_plain = !mounted_at.contains('\\') && !group.contains("..");
         (rest.split(' ').next() == Some("cgroup2") && is_plain).then(|| Path::new(mounted_at).join(inner))
     })

@@ -176,7 +176,7 @@ fn what_must_not_be_made_is_removed_from_each_directory() {
     assert_eq!(picture(&work), before);
 }
 
-/// A command takes away the right to read what it has made, so that a later command can show it again.
+/// A command hides what it has made: it takes away the right to read it. A later command could then show it again.
 #[test]
 fn what_a_command_has_closed_is_restored_too() {
     let place = workspace();

@@ -70,8 +70,8 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, &'static str> {
     };
     let mut out = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", &rest[..end]);
     for line in lines {
-        // Refuses a line that begins with white space. Some servers read such a line as the continuation of the line
-        // before it, and other servers do not.
+        // Refuses a line that begins with white space, because servers disagree about it: some read it as the
+        // continuation of the line before it, and others do not.
         let (name, _) =
             line.split_once(':').filter(|_| !line.starts_with([' ', '\t'])).ok_or("a header has no name")?;
         if !DROPPED.contains(&name.to_ascii_lowercase().as_str()) {

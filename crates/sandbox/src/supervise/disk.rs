@@ -145,8 +145,8 @@ impl Walk {
             };
             for entry in entries.flatten() {
                 let Ok(found) = entry.metadata() else { continue };
-                // A command cannot set the `ctime` of a file, the time of the last change to its metadata. So it
-                // cannot hide a change.
+                // The `ctime` of a file is the time of the last change to its metadata. A command cannot set it, so a
+                // command cannot hide a change.
                 if found.ctime() >= self.began && self.seen.insert((found.dev(), found.ino())) {
                     self.added.files += 1;
                     self.added.bytes = self.added.bytes.saturating_add(found.blocks().saturating_mul(512));

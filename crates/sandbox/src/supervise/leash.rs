@@ -13,8 +13,8 @@ use crate::walls::LANDLOCK_SCOPES;
 /// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// The supervisor first tries to kill all processes at the same time. If some of them are still alive after this time,
-/// the supervisor also kills them one by one.
+/// The time after which the supervisor stops relying on killing all processes at the same time. If some of them are
+/// still alive then, the supervisor also kills them one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// How the supervisor kills all processes of a command at the same time.
@@ -40,8 +40,8 @@ impl Leash {
         }
     }
 
-    /// Returns how many descendants of the supervisor do not belong to the command: with a process namespace, the two
-    /// processes of bubblewrap.
+    /// Returns how many descendants of the supervisor do not belong to the command. With a process namespace, these are
+    /// the two processes of bubblewrap. Otherwise there are none.
     pub(super) fn own_processes(self) -> u64 {
         match self {
             Self::Namespace => 2,
@@ -60,7 +60,7 @@ impl Leash {
     }
 
     /// Kills every descendant of the supervisor, and waits for them to end. Returns how many processes could not be
-    /// killed; 0 if none is left. `kill_group` kills the control group of the command, if it has one.
+    /// killed. `kill_group` kills the control group of the command, if it has one.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
     pub(super) fn kill_all(self, child: Pid, kill_group: impl Fn()) -> u64 {

@@ -51,7 +51,7 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
         Level::None => return Vec::new(),
         Level::Full => {
             // The mounts already decide which paths exist. Landlock is a second protection: the command can read every
-            // path, but can change only the paths that have a rule with a right other than `Read`.
+            // path, but it can change a path only if a rule gives it the right `Write` or `Device`.
             list.push(rule(Path::new("/"), Right::Read));
             list.push(rule(Path::new("/tmp"), Right::Write));
             list.push(rule(Path::new("/dev/shm"), Right::Write));

@@ -1,8 +1,8 @@
 //! Seccomp, the part of the kernel that restricts which system calls a process can make.
 //!
-//! The filters refuse the calls that are named here and allow all other known calls, because a command can be a
-//! compiler, a test runner or any program that an agent installs. If a system call is newer than this list, the
-//! kernel tells the command that the call does not exist.
+//! A command can be a compiler, a test runner or any program that an agent installs. So the filters allow all known
+//! calls except those that are named here. If a system call is newer than this list, the kernel tells the command that
+//! the call does not exist.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,8 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
 
 type Add<'a> = dyn FnMut(c_long, Vec<SeccompCondition>) -> Result<(), BackendError> + 'a;
 
-/// Refuses calls that make a device node, or a program file that runs with the rights of its owner or group (set-id).
+/// Refuses calls that make a device node. Also refuses calls that make a set-id file, a program that runs with the
+/// rights of the owner or group of its file.
 fn files(add: &mut Add<'_>) -> Result<(), BackendError> {
     const CREATE: u64 = 0o100;
     const TEMPORARY: u64 = 0o20_000_000;
@@ -194,13 +195,14 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Refuses further calls if the command shares files and users with the host, so that only Landlock protects the
-/// files.
+/// Refuses further calls. This is for a command that shares files and users with the host, so that only Landlock
+/// protects the files.
 ///
-/// Landlock does not examine calls that change the mode or owner of a path. So by path, a command can set only the mode
-/// 0700, which `chmod +x` and linkers set under the umask of the sandbox level `partial`. If a command sets this mode
-/// on a file of the person, other users still cannot read the file, and the person still can. If a command has opened a
-/// file, it can set every mode by file descriptor: Landlock has already allowed the command to open the file.
+/// Landlock does not examine calls that change the mode or owner of a path. So if a call names a file by its path, it
+/// can set only the mode 0700. This is the mode that `chmod +x` and linkers set under the umask of the sandbox level
+/// `partial`. It does no harm to a file of the person: other users still cannot read the file, and the person still
+/// can. If a call names an open file by its descriptor, it can set every mode, because Landlock has already allowed the
+/// command to open the file.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]

@@ -57,8 +57,8 @@ const MISSING: [&str; 18] = [
 ];
 
 /// Maximum time for which the async runtime may stand still while a hostile command runs. Other tests use the same
-/// processors, so the limit is far above the pauses of a normal daemon, and far below the pauses that an attack would
-/// cause.
+/// processors, so the limit is far above the pauses of a normal daemon. But it is far below the pauses that an attack
+/// would cause.
 pub(crate) const PAUSE: Duration = Duration::from_secs(10);
 
 /// Returns limits that a harmful command soon reaches.
@@ -81,7 +81,7 @@ pub(crate) struct Bench {
     pub(crate) mark: String,
 }
 
-/// Returns how to start the program of this crate that contains `enter`.
+/// Returns how to start this crate's own program with `enter`.
 pub(crate) fn entrance() -> Enter {
     Enter { program: PathBuf::from(env!("CARGO_BIN_EXE_polity-sandbox-enter")), first_arguments: Vec::new() }
 }
@@ -90,7 +90,7 @@ impl Bench {
     /// Makes a bench at this level. Returns `None` if the machine does not reach the level.
     pub(crate) async fn at(level: Level) -> Option<Self> {
         let machine = probe(&entrance()).await;
-        // The level partial needs Landlock, which the level full can do without.
+        // The level `partial` needs Landlock. A machine can reach the level `full` without Landlock.
         let is_missing = level == Level::Partial && machine.landlock < LANDLOCK_LEAST;
         if machine.level < level || is_missing {
             let findings = &machine.findings;

@@ -1,5 +1,5 @@
-//! Tests the limits that the kernel enforces with control groups. Each test is skipped unless the system has delegated
-//! a control group to the test program; `just groups` starts it in one.
+//! Tests the limits that the kernel enforces with control groups. The tests need a control group that the system has
+//! delegated to the test program. Without one, they are skipped. `just groups` starts the test program in one.
 
 use polity_sandbox::{How, Level, Together};
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use crate::bench::{Bench, PATIENCE, exists, tell, text};
 
 const MIB: u64 = 1 << 20;
 
-/// A program that takes 80 MiB of memory shared with its children, and keeps the memory for a minute. `/proc` shows
-/// such memory as shared by everybody, so samples do not count it.
+/// A program that takes 80 MiB of memory, which its children would share, and keeps the memory for a minute. `/proc`
+/// shows such memory as shared by everybody, so samples do not count it.
 const SHARED: &str =
     "python3 -c 'import mmap, time; m = mmap.mmap(-1, 80 << 20); m.write(bytes(80 << 20)); time.sleep(60)'";
 
@@ -90,8 +90,8 @@ while not os.path.exists('go'): time.sleep(0.01)
 os._exit(0)
 ";
 
-/// Each of two commands stays far within its own limit, but the kernel starts no more threads for both together than
-/// the limit of their task allows.
+/// Two commands of a task each stay far within their own limits. But together they would have more threads than the
+/// limit of the task allows, so the kernel starts no more.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_limits_the_threads_of_all_commands_of_a_task() {
     for (mut first, delegated) in benches().await {

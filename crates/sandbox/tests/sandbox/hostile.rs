@@ -75,7 +75,7 @@ async fn the_doors_of_the_kernel_are_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outside_is_reached() {
-    // The test opens sockets on the host that a command must not reach.
+    // Open sockets on the host. The command must not reach them.
     let abstract_name = format!("polity-test-{}", std::process::id());
     let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
         abstract_name,
@@ -120,7 +120,7 @@ async fn the_network_of_the_host_is_only_the_internet() {
     }
 }
 
-/// A single process that reaches a limit of the kernel fails, and the command does not end as a success.
+/// If a single process reaches a limit of the kernel, this process fails, and the command does not end as a success.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_process_fails_at_its_limit() {
     for level in [Level::Full, Level::Partial] {

@@ -20,8 +20,8 @@ fn a_look_is_taken_when_a_part_of_the_limit_is_gone() {
     assert_eq!(gone(before, Free { bytes: 4, files: 3 }), Added { bytes: 6, files: 7 });
 }
 
-/// Makes a meter that counts the files at its first measurement. It does so because it is told that more space was free
-/// when the command began than there can be now.
+/// Makes a meter that counts the files at its first measurement. For this, the meter is told that very much space was
+/// free when the command began. So much space seems to be gone.
 fn suspicious(places: &[std::path::PathBuf]) -> Meter {
     let mut meter = Meter::new(places);
     for (_, before) in &mut meter.places {
