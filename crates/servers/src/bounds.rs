@@ -12,7 +12,8 @@ pub struct Bounds {
     pub first_list: Duration,
     /// Time in which a stopped server must end by itself. After this time, polity kills the server.
     pub stop: Duration,
-    /// Maximum time for a server to read the message that cancels a call. After that, the server is started again.
+    /// Maximum time for a server to read the message that cancels a call. If the server takes longer, it is started
+    /// again.
     pub unread: Duration,
     /// Maximum time for which a tool call waits while the server is being started again.
     pub reconnect: Duration,
@@ -20,7 +21,8 @@ pub struct Bounds {
     pub first_pause: Duration,
     /// Longest pause before a server is started again.
     pub longest_pause: Duration,
-    /// If a connection has lasted this long when it fails, the next pause is [`Self::first_pause`] again.
+    /// If a connection lasted at least this long before it failed, earlier failures do not count: the next pause is
+    /// [`Self::first_pause`] again.
     pub settled: Duration,
     /// Minimum pause between two reads of the list of tools, for a server that reports changes often.
     pub list_pause: Duration,

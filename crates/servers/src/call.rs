@@ -154,8 +154,8 @@ impl Connection {
             too_long.mark_unchanged();
             too_long
         };
-        // Holds the lock until the receiver of this call is registered. `report` needs the same lock, so it cannot
-        // handle a report of this call too early.
+        // Hold this lock until the receiver of this call is registered. `report` needs the same lock, so it cannot look
+        // for the receiver of this call too early.
         let mut running = self.sinks.running.lock().await;
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(failure)?;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// Minimum length of a secret that is replaced in texts, in bytes. A shorter value would also occur in harmless words.
+/// A secret is replaced in texts only if it has at least this many bytes. A shorter value would also occur in harmless
+/// words.
 const LEAST_SECRET: usize = 6;
 
 /// The configuration of a server.

@@ -22,7 +22,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 /// Returns the reason why a message could not be sent, without the technical name of the transport.
 pub(crate) fn in_transport(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
-        // This variant does not return its source, so `chain` could not find it.
+        // This variant contains an error, but does not return it as its source. So `chain` would not find the error.
         Some(StreamableHttpError::<reqwest::Error>::Client(error)) => chain(error),
         Some(_) | None => chain(error.error.as_ref()),
     }

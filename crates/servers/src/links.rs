@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// this map was not followed.
 pub(crate) type Linked = BTreeMap<String, Result<Vec<ResourceContents>, String>>;
 
-/// The time limit of a call, which holds for the call and for reading the links of its result together.
+/// The time limit of a call. The time for reading the links of its result counts, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) begun: Instant,
@@ -87,8 +87,8 @@ fn length(contents: &[ResourceContents]) -> usize {
     contents.iter().map(length).sum()
 }
 
-/// Says why a resource was not read. The messages of some failures do not fit, because they are about calls, which can
-/// have effects.
+/// Says why a resource was not read. The usual messages of some failures are about calls: they say that the call may
+/// have had its effect. For a resource, such a failure gets another message here.
 fn why(failure: Failure) -> String {
     match failure {
         Failure::TimedOut(_) => "no answer in time".to_owned(),

@@ -5,7 +5,7 @@ use polity_society::tool_group::ServerName;
 /// Maximum length of a tool's name that all model APIs accept, in characters.
 const MOST_CHARS: usize = 64;
 
-/// Number of hexadecimal digits of the hash that polity adds to a name that it had to change.
+/// If polity has to change a name, it adds a hash with this many hexadecimal digits.
 const HASH_DIGITS: usize = 8;
 
 /// Returns the name by which models call a tool of a server: `<server>__<tool>`.

@@ -32,8 +32,8 @@ const INHERITED: &[&str] = &[
     "no_proxy",
 ];
 
-/// Starts servers as processes of the same user, each in its own process group, and with a mark in its environment by
-/// which its child processes are found.
+/// Starts servers as processes of the same user. Each server gets its own process group, and a mark in its environment,
+/// by which its child processes are found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 

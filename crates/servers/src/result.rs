@@ -118,7 +118,7 @@ impl Sorted {
         }
     }
 
-    /// Adds a resource. `mime` counts if the resource does not say its own type.
+    /// Adds a resource. If the resource does not state its own type, `mime` is its type.
     fn add_resource(&mut self, resource: ResourceContents, mime: Option<&str>, bounds: &Bounds) {
         let mime = mime.map(str::to_owned);
         match resource {

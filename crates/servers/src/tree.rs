@@ -1,8 +1,9 @@
 //! Kills the process of a server with everything that it has started.
 //!
-//! A process group is not enough: a child that calls `setsid`, as a detached browser does, leaves the group. And when its
-//! parent has ended, nothing shows any more who has started it. So each server gets an environment variable with a value
-//! of its own, which its children inherit. On systems without `/proc`, only the process group is killed.
+//! It is not enough to kill the process group: a child that calls `setsid`, as a detached browser does, leaves the
+//! group. And when the parent of such a child has ended, nothing shows any more who has started the child. So each
+//! server gets an environment variable with a value of its own, and its children inherit the variable. On systems
+//! without `/proc`, only the process group is killed.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,8 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 /// The environment variable with the mark of a server.
 pub(crate) const MARK: &str = "POLITY_SERVER";
 
-/// Maximum number of searches for processes. Each search finds those that were started during the search before it, so
-/// more than a few are needed only if a server starts processes without end.
+/// Maximum number of searches for processes. Each search finds the processes that were started during the search before
+/// it. So a few searches are enough, unless a server starts processes without end.
 const SEARCHES: usize = 100;
 
 /// A value that only one server has in its environment.
@@ -102,8 +103,8 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// Reads the text of `/proc/PID/stat`. The name of the program comes before the parent and may contain any characters, so
-/// the search begins at the last `)`.
+/// Reads the text of `/proc/PID/stat`. Before the parent comes the name of the program, in parentheses. The name may
+/// contain any characters, so the search begins at the last `)`.
 fn read(id: i32, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(1).map(str::parse::<i32>);

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// If this many messages to a server wait to be written, because the server does not read, polity drops further
-/// requests from this server instead of answering them.
+/// If a server does not read, messages to it wait to be written. If this many wait, polity drops further requests from
+/// this server instead of answering them.
 const MOST_UNSENT: usize = 64;
 
 /// This many bytes count as one message, so that a server that sends an endless line is slowed down as well.
@@ -90,7 +90,7 @@ pub(crate) struct Paced<T> {
 }
 
 impl<T> Paced<T> {
-    /// Cancels `ended` when the connection has ended.
+    /// Wraps a transport. The wrapper cancels `ended` when the connection has ended.
     pub(crate) fn new(inner: T, bounds: &Bounds, ended: CancellationToken) -> Self {
         let pace = Pace::new(bounds.messages, bounds.message_every);
         let guard = ended.clone().drop_guard();

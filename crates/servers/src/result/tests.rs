@@ -56,8 +56,8 @@ fn media_and_resources_become_files() {
     assert_eq!(converted(result).unwrap(), from_server(text(said), files));
 }
 
-/// A link becomes a line of text. If its resource was read, the files of the resource are added; otherwise the line is
-/// all.
+/// A link becomes a line of text. If its resource was read, the result also gets the files of the resource. Otherwise
+/// it gets only the line.
 #[test]
 fn what_a_link_leads_to_becomes_files() {
     let link =

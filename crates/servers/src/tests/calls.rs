@@ -107,7 +107,8 @@ async fn resources_that_a_result_links_to_become_files() {
                     ["demo://d/a", "https://example.org/b", "demo://d/a", "file:///gone", "demo://c.png"];
                 side.answer(&call, links(&uris)).await;
                 while let Some(request) = side.next().await {
-                    // A server of the current generation may also be asked to report changes of its tools.
+                    // Skip other requests: a server of the current generation may also be asked to report changes of
+                    // its tools.
                     if request["method"] != "resources/read" {
                         continue;
                     }
@@ -177,7 +178,7 @@ async fn a_server_without_resources_is_not_asked_for_any() {
     assert_eq!(*asked.lock().unwrap(), Vec::<Value>::new());
 }
 
-/// The bound on the size of a message holds for all resources of a result together.
+/// All resources of a result together must not exceed the bound on the size of one message.
 #[tokio::test]
 async fn large_resources_of_a_result_are_not_all_read() {
     let most = bounds().message_bytes;
@@ -189,7 +190,7 @@ async fn large_resources_of_a_result_are_not_all_read() {
             let text = "x".repeat(most * 2 / 3);
             side.answer(&request, resource(json!({"uri": request["params"]["uri"], "text": text}))).await;
         }
-        // The third resource is not asked for: an answer would never come.
+        // Polity must not ask for the third resource. This server would never answer.
         side.next().await;
     }));
     let output = world.call("s__find", json!({})).await.unwrap();

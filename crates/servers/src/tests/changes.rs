@@ -1,4 +1,4 @@
-//! Tests of changes while agents work: of the configuration, and of the lists of tools.
+//! Tests what happens if the configuration or a list of tools changes while agents work.
 
 use super::world::*;
 use crate::Standing;

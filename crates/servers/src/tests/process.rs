@@ -144,7 +144,7 @@ async fn a_server_gets_only_a_part_of_the_environment() {
     in_time(started.stdout.read_to_string(&mut printed)).await.unwrap();
     assert_eq!(in_time(started.tree.ended()).await, "exited with code 0");
     assert!(printed.starts_with("/\n") && printed.contains("\nOWN=1\n") && printed.contains("\nPATH="));
-    // Cargo sets this variable for tests, so it is in the environment of this process.
+    // Cargo sets this variable for tests, so this process has it. The server must not get it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!printed.contains("CARGO_MANIFEST_DIR"), "{printed}");
 }
@@ -159,7 +159,7 @@ async fn a_process_that_ignores_everything_is_killed() {
     gone(Pid::from_raw(pid.parse().unwrap()).unwrap()).await;
 }
 
-/// A process that has left the group and has another environment is still a child of the server.
+/// A process may leave the group and change its environment. It is still a child of the server, so it is killed, too.
 #[tokio::test]
 async fn a_child_without_the_mark_of_its_server_is_killed_with_it() {
     let mut started = started(r#"env -i setsid sh -c 'echo $$; exec sleep 1000' & wait"#).await;
