@@ -97,7 +97,7 @@ impl TaskBrief {
         Self::read(value, &mut Vec::new())
     }
 
-    /// Like [`Self::parse`]. Also adds to `ignored` the names of the fields that the child does not get.
+    /// Like [`Self::parse`]. Also collects the names of the fields that the child does not get, in `ignored`.
     pub fn read(value: Option<&Value>, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
@@ -129,8 +129,8 @@ impl TaskBrief {
     }
 }
 
-/// Returns the JSON Schema in the field `result_schema`.
-/// A schema is an object or a boolean. Any other value in the field is a description in words: `None`.
+/// Returns the JSON Schema in the field `result_schema`. A schema is an object or a boolean. Any other value in the
+/// field is a description in words; then the result is `None`.
 pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     let schema = fields.get(RESULT_SCHEMA)?;
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
@@ -279,8 +279,8 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // In each of these cases, nothing is copied: the message contains different values for the field, or lacks the
-        // field; the brief lacks no field, or cannot be read.
+        // In each of these cases, nothing is copied. First the message contains different values for the field, then it
+        // lacks the field. At the end, the brief lacks no field, or cannot be read.
         check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
         check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);

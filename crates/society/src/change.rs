@@ -13,8 +13,8 @@ pub enum Change {
     RoleCreated(Role),
     /// An agent was hired.
     AgentCreated(Agent),
-    /// The owner of a contact registry (the list of the parties that an agent may write to) may write to one more party
-    /// from now on. If the registry already has an entry for that party, the entry stays as it is.
+    /// The owner of a contact registry may write to one more party from now on. A contact registry is the list of the
+    /// parties that its owner may write to. If it already has an entry for that party, the entry stays as it is.
     ContactAdded(Contact),
     /// A message was accepted.
     MessageAccepted(Box<Message>),

@@ -80,7 +80,7 @@ impl CommandLimit {
 }
 
 impl CommandEnd {
-    /// Tells how the command ended, in words that continue a sentence about the command.
+    /// Tells how the command ended. The words continue a sentence that begins with the command.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
             Self::Exited { code } => texts.fill(TextKey::NoticeCommandExited, &[("code", &code.to_string())]),

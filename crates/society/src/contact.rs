@@ -25,8 +25,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Source {
-    /// The system added the contact, because the person wrote to an agent or introduced an agent, or because both
-    /// parties existed from the start.
+    /// The system added the contact. It does so if the person writes to an agent or introduces an agent. It also does
+    /// so for two parties that exist from the start.
     System,
     /// The contact hired the owner.
     Parent,
@@ -107,7 +107,7 @@ pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a Kn
     }
 }
 
-/// Returns the contacts sorted by how similar their id or role name is to `meant`, the most similar first.
+/// Sorts the contacts by the likeness of their id or role name to `meant`. The most similar contact comes first.
 pub fn nearest_first<'a>(contacts: &'a [KnownParty], meant: &str) -> Vec<&'a KnownParty> {
     let likeness = |contact: &KnownParty| {
         let by_id = strsim::jaro_winkler(contact.party.id.as_str(), meant);
@@ -178,7 +178,7 @@ mod tests {
     fn those_who_look_most_like_what_was_meant_come_first() {
         let all: Vec<KnownParty> = [contacts(), vec![known("zeta-9", "poet"), known("a-1", "b")]].concat();
         let first = |meant: &str| nearest_first(&all, meant)[0].party.id.to_string();
-        // `zeta-8` resembles the contact's id, and `poets` resembles its role name.
+        // `zeta-8` resembles the id `zeta-9`, and `poets` resembles the role name of the same contact.
         assert_eq!(first("zeta-8"), "zeta-9");
         assert_eq!(first("poets"), "zeta-9");
         assert_eq!(first("readr"), "reader-1");

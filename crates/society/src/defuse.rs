@@ -7,8 +7,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization;
 
-/// Maximum number of characters of a line that are compared with the lines of the system. No header of a message is
-/// longer.
+/// Only so many characters of a line are compared with the lines of the system. No header of a message is longer.
 const COMPARED_CHARS: usize = 160;
 
 /// The lines that only the system writes. Lines that begin with `【` are recognised without this list.
@@ -94,8 +93,8 @@ fn bare(line: &str) -> String {
     compared.nfkd().filter(|character| is_letter(*character)).flat_map(char::to_lowercase).collect()
 }
 
-/// The form of a line of the system: the fixed texts between the placeholders of its template, in order.
-/// The line begins with the first of these texts.
+/// The form of a line of the system: the fixed texts of its template, in order. The placeholders lie between them, so
+/// the line begins with the first of these texts.
 struct Form(Vec<String>);
 
 impl Form {

@@ -69,8 +69,8 @@ fn is_modifier_letter(character: char) -> bool {
     )
 }
 
-/// Returns whether a character is a letter or a digit that is visible by itself. Returns false for a mark, even if
-/// Unicode calls the mark a letter. For example, U+FE70 is a space with the Arabic mark fathatan.
+/// Returns whether a character is a letter or a digit that is visible by itself. Unicode also calls some marks letters.
+/// For example, U+FE70 is a space with the Arabic mark fathatan. For such a mark, returns false.
 pub(crate) fn is_letter(character: char) -> bool {
     let can_be_seen = |character: char| {
         character.is_alphanumeric()

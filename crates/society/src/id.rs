@@ -166,7 +166,7 @@ impl ArtifactId {
     }
 
     /// Reads a reference. Also accepts the id alone, because models shorten references. Returns `None` for a text that
-    /// cannot contain an artifact id, such as a path or an empty text.
+    /// cannot be a reference or an id, such as a path or an empty text.
     pub fn from_reference(reference: &str) -> Option<Self> {
         let text = reference.trim();
         let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);

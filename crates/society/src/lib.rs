@@ -44,7 +44,8 @@ pub mod workspace;
 pub mod change;
 pub mod present;
 pub mod refusal;
-// Circle: `rules` imports its submodules, and `closing`, `door` and `rest` import types such as `Pending` from `rules`.
+// Circle: `rules` imports its submodules. Three of them, `closing`, `door` and `rest`, import types such as `Pending`
+// from `rules`.
 pub mod rules;
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Limits {
     pub max_depth: u64,
     /// Maximum number of active children of one agent in one task.
     pub max_children: u64,
-    /// Maximum number of times two agents may answer each other in a row while neither does other work.
+    /// How often two agents may answer each other in a row, at most, while neither of them does other work.
     pub max_pair_exchanges: u64,
     /// Number of failed turns in a row after which an agent is parked.
     pub max_failed_turns: u64,
@@ -79,7 +79,7 @@ impl Limits {
 }
 
 impl Limits {
-    /// Refuses the artifacts of a task if they have more than [`TASK_ARTIFACTS_LIMIT`] bytes together.
+    /// Refuses the artifacts of a task if they together have more bytes than [`TASK_ARTIFACTS_LIMIT`] allows.
     pub fn check_artifacts_of_task(&self, bytes: u64) -> Result<(), Refusal> {
         let value = self.max_artifact_bytes_per_task;
         if bytes > value { Err(Refusal::LimitReached { limit: TASK_ARTIFACTS_LIMIT, value }) } else { Ok(()) }

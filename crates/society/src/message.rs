@@ -141,7 +141,7 @@ pub enum MessageState {
     Done,
     /// The message asked for an answer and has one.
     Answered,
-    /// The message asked for an answer. The receiver gave no answer, although it was reminded.
+    /// The message asked for an answer. The receiver was reminded, and still gave no answer.
     Unanswered,
     /// The turn that took the message failed.
     Failed,
@@ -185,7 +185,7 @@ pub struct Message {
     pub body: Body,
     /// The requests that the message answers, oldest first.
     pub in_reply_to: Vec<MessageId>,
-    /// For a report, a notice, or a message of an agent to itself: the request that the message is about.
+    /// For a report, a notice, a supplement, or a message of an agent to itself: the request that the message is about.
     pub about: Option<MessageId>,
     /// For a request A that was made on behalf of an earlier request B: the id of B. The sender needs the answer to A
     /// for its own answer to B.

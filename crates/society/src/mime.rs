@@ -27,8 +27,8 @@ impl MimeType {
         (is_name(family) && is_name(subtype)).then_some(Self(Cow::Owned(essence)))
     }
 
-    /// Wraps a text without a check. This is only for a text that is known to be a MIME type,
-    /// or for the text of a database row, which is shown unchanged even if the row is damaged.
+    /// Wraps a text without a check. The text must be known to be a MIME type, or come from a row of the database. The
+    /// text of a damaged row is shown unchanged.
     pub fn unchecked(text: impl Into<String>) -> Self {
         Self(Cow::Owned(text.into()))
     }
@@ -96,7 +96,7 @@ pub enum MimePattern {
 }
 
 impl MimePattern {
-    /// Reads a pattern in any letter case. `None` if the text is not a pattern, or has parameters.
+    /// Reads a pattern in any letter case. Returns `None` if the text is not a pattern, or has parameters.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         match text.split_once('/')? {

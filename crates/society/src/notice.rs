@@ -30,7 +30,8 @@ pub enum Notice {
         /// The reason for the failure, in words.
         reason: String,
     },
-    /// An agent's model call failed and will not be retried: polity could not reach the model, or the model refused.
+    /// An agent's model call failed, because polity could not reach the model, or because the model refused. The call
+    /// will not be retried.
     AgentFailed {
         /// The agent whose call failed.
         agent: AgentId,
@@ -83,8 +84,8 @@ pub enum Notice {
         /// The artifacts that the agent stored while it worked on the requests; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent has answered a request or failed, but has not delivered all texts and artifacts that it made for the
-    /// reader.
+    /// An agent has answered a request, or has failed. But it has not delivered all texts and artifacts that it made
+    /// for the reader.
     Leftover {
         /// The agent that made the texts or artifacts.
         agent: AgentId,
@@ -107,7 +108,7 @@ pub enum Notice {
         /// The value of `maxPairExchanges`.
         limit: u64,
     },
-    /// The turn ends before the agent has written to all children that it hired.
+    /// The turn ends, but the agent has hired children to which it has not written yet.
     UnwrittenChildren {
         /// The children that have no message yet.
         agents: Vec<AgentId>,
@@ -217,8 +218,8 @@ impl Stored {
     }
 }
 
-/// The consumption of one branch of the society.
-/// A branch is an agent that root hired, with all its descendants, or root itself.
+/// The consumption of one branch of the society. A branch is root itself, or an agent that root hired, together with
+/// all descendants of this agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Branch {

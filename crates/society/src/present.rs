@@ -75,8 +75,8 @@ fn content(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     lines
 }
 
-/// Returns the line with the kind of message.
-/// For an answer or a report, the line names the reader's requests that the message belongs to.
+/// Returns the line with the kind of message. If the message is an answer or a report, it belongs to requests of the
+/// reader, and the line names them.
 fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts) -> String {
     let quoted = |ids: &[MessageId]| {
         let each = ids.iter().map(|id| {
@@ -155,9 +155,8 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
-/// Returns the lines below the text of a message.
-/// First comes content that is not text, then each field of the message type on its own line.
-/// All other fields follow as JSON.
+/// Returns the lines below the text of a message. If the content is not text, it comes first. Then comes each field of
+/// the message type, on its own line. All other fields follow as JSON.
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();

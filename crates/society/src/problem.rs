@@ -172,8 +172,8 @@ impl<'a> Fields<'a> {
         self.object.iter().filter(is_other).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns a value that was parsed from the field `parent` of this object.
-    /// If parsing failed, notes the faults with `parent` in front of their paths.
+    /// Takes the result of parsing the field `parent` of this object. If parsing succeeded, returns the value.
+    /// Otherwise notes the faults, with `parent` in front of their paths.
     pub(crate) fn absorb<T>(&mut self, parent: &str, parsed: Result<T, Vec<FieldProblem>>) -> Option<T> {
         match parsed {
             Ok(value) => Some(value),

@@ -31,7 +31,7 @@ pub enum Refusal {
     UnknownContact {
         /// The id or name that the caller gave.
         meant: String,
-        /// The contacts that the caller has, the most similar first.
+        /// The contacts of the caller. Those that are most similar to `meant` come first.
         contacts: Vec<ContactLine>,
     },
     /// A name fits several of the contacts, roles or agents that the caller may name.
@@ -57,7 +57,7 @@ pub enum Refusal {
     UnknownTool {
         /// The name that was called.
         tool: String,
-        /// The names of the tools that exist, the most similar first.
+        /// The names of the tools that exist. Those that are most similar to `tool` come first.
         tools: Vec<String>,
     },
     /// The caller may not use the tool, or the caller lacks groups of tools that it wants to give to a role.
@@ -88,7 +88,7 @@ pub enum Refusal {
         /// The name of the tool that was called.
         tool: String,
     },
-    /// The role was not made by the caller or one of its descendants.
+    /// Neither the caller nor one of its descendants has made the role.
     NotChildRole {
         /// The id or name that the caller gave.
         role: String,
@@ -162,7 +162,7 @@ pub enum Refusal {
     ServerFailed {
         /// The name of the server, which is also the source of `reason`.
         server: ServerName,
-        /// Why the call failed, in the words of the server if it gave any.
+        /// Why the call failed. If the server gave a reason, its words.
         reason: String,
     },
 }

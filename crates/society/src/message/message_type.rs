@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// The message type of a notice of the system, as the database and the events contain it.
+/// The message type that a notice of the system has in the database and in the events.
 pub const NOTICE: &str = "notice";
 
 /// The types that a payload can declare.
@@ -77,7 +77,7 @@ impl MessageType {
 /// What a message does to the open requests that its receiver has made to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
-    /// The message answers the oldest open request, or the requests that it names.
+    /// The message answers the requests that it names. If it names none, it answers the oldest open request.
     Answers,
     /// The message is about one request, which stays open.
     Reports,

@@ -162,7 +162,8 @@ impl Payload {
         self.content().and_then(|(_, value)| value.as_str())
     }
 
-    /// Returns the JSON Schema that an answer to this message must fit, from the message's own field or from its brief.
+    /// Returns the JSON Schema that an answer to this message must fit. The schema is in the message's own field, or
+    /// else in its brief.
     pub fn result_schema(&self) -> Option<Value> {
         let brief = self.fields.get("taskBrief").and_then(Value::as_object);
         schema_in(&self.fields).or_else(|| schema_in(brief?))

@@ -40,8 +40,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns whether `part`, one of the commands that a text runs, could fit the pattern after the shell has expanded the
-/// words of this command.
+/// Returns whether `part` could fit the pattern after the shell has expanded its words. `part` is one of the commands
+/// that a text runs.
 fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     let pattern: Vec<char> = pattern.as_str().chars().collect();
     // `places[n]` is true if the first `n` characters of the pattern can fit the pieces that were read so far.
@@ -59,8 +59,8 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
                         next[at + 1] = true;
                     }
                 }
-                // The shell replaces `Glob` by characters of file names. This code assumes that file names have no
-                // spaces. The shell may replace `Any` by any text.
+                // The shell replaces `Glob` by characters of file names, which this code assumes to have no spaces. It
+                // may replace `Any` by any text.
                 Piece::Glob(_) | Piece::Any => {
                     let reach = pattern[at..].iter().take_while(|next| *piece == Piece::Any || **next != ' ');
                     let reach = reach.count();
@@ -77,7 +77,8 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     places[pattern.len()]
 }
 
-/// Marks the place behind a `*` as reached if the place before the `*` is reached: a `*` can stand for no characters.
+/// A `*` can stand for an empty text. So if the place before a `*` is reached, marks the place behind it as reached,
+/// too.
 fn pass_stars(pattern: &[char], places: &mut [bool]) {
     for (at, expected) in pattern.iter().enumerate() {
         if places[at] && *expected == '*' {

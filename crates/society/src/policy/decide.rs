@@ -59,9 +59,10 @@ pub enum Often {
 
 /// Decides about one call.
 ///
-/// The first rule that fits decides. If no rule fits, the decision depends on what the call reaches. If the decision
-/// is to ask, but the person has allowed such calls before (`remembered`), the call runs without a question. Such a
-/// permission never overrides a rule that denies.
+/// A call of a tool in a group that every agent has always runs. For any other call, the first rule that fits decides.
+/// If no rule fits, the decision depends on what the call reaches. If the decision is to ask, but the person has
+/// allowed such calls before (`remembered`), the call runs without a question. Such a permission never overrides a rule
+/// that denies.
 pub fn decide(call: &CallFacts, rules: &[Rule], remembered: &[Remembered]) -> Decision {
     if call.group.is_for_everybody() {
         return Decision::Allow;
@@ -127,8 +128,8 @@ fn fits(rule: &Rule, call: &CallFacts) -> bool {
         && (seen.is_empty() || call.seen.iter().any(|source| is_named(source, seen, &call.servers)))
 }
 
-/// Returns whether `named`, the sources that a rule lists, contains `source`. The rule may list an MCP server under its
-/// own name, or under the name of a group that the person has put the server into.
+/// Returns whether a rule names `source`. `named` contains the sources that the rule lists. The rule may list an MCP
+/// server under its own name, or under the name of a group that the person has put the server into.
 fn is_named(source: &Source, named: &[Source], servers: &ServerGroups) -> bool {
     named.contains(source)
         || match source {
@@ -159,7 +160,8 @@ pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) 
         match decide {
             Verdict::Deny if fits_every_call => return true,
             Verdict::Deny => {}
-            // A call may fit this rule before it fits a rule that denies. Such a call is not denied.
+            // Some calls may fit this rule before they fit a rule that denies. Such calls are not denied, so the rules
+            // do not deny every call.
             Verdict::Allow | Verdict::Ask => return false,
         }
     }

@@ -27,7 +27,8 @@ impl Pattern {
         let Some(last) = parts.next_back() else { return rest.is_empty() };
         let mut rest = rest;
         for part in parts {
-            // Of all places where the part occurs, the first leaves the most characters for the parts that follow.
+            // If the part occurs at several places, take the first: it leaves the most characters for the parts that
+            // follow.
             let Some((_, after)) = rest.split_once(part) else { return false };
             rest = after;
         }

@@ -16,7 +16,7 @@ pub struct Remembered {
     pub role: String,
     /// What the call reached.
     pub thing: Thing,
-    /// The sources that the caller had seen. The permission does not cover a caller that has seen any other source.
+    /// The sources that the caller had seen. The permission covers only callers that have seen no other sources.
     pub seen: BTreeSet<Source>,
 }
 

@@ -28,8 +28,8 @@ use token::{Lexed, Token};
 use word::Word;
 use wrappers::RESERVED;
 
-/// Returns the words of a text that is a single simple command, such as `ls -l *.rs`. Patterns of file names, such as
-/// `*.rs`, are returned as written. Returns `None` for any other text, and for a command with assignments,
+/// If a text is a single simple command, such as `ls -l *.rs`, returns its words. A pattern of file names, such as
+/// `*.rs`, is returned as it is written. Returns `None` for any other text, and for a command with assignments,
 /// redirections, braces or other expansions.
 pub(super) fn simple_command(text: &str) -> Option<Vec<String>> {
     let Lexed { tokens, nested } = lex(text.trim())?;

@@ -300,7 +300,7 @@ fn passes_for_the_system(line: &str) -> bool {
         .any(|words| squinted.starts_with(words))
 }
 
-/// Returns messages that contain a text in every place that a writer can fill.
+/// Returns messages with a text. Together they contain the text in every place that a writer can fill.
 fn everywhere(text: &str) -> Vec<Message> {
     let spec = crate::role::InterfaceSpec {
         services: json!(text),
@@ -377,8 +377,8 @@ fn assert_arrives(shown: &str, text: &str, message: &Message, what: &str) {
     }
 }
 
-/// Returns the first line, the last line and the quote mark of a message, which come from the system.
-/// The other lines of a message come from its writer.
+/// Returns the parts of a message that come from the system: the first line, the last line and the quote mark. The
+/// other lines of a message come from its writer.
 fn own_lines(texts: &Texts) -> [String; 3] {
     let id = [("role", "写手"), ("id", "writer-3m9q")];
     let mark = texts.get(TextKey::MessageQuoteMark).to_owned();
@@ -626,7 +626,7 @@ fn all_of_a_brief_is_shown_one_constraint_a_line() {
     assert_eq!(lines[1], "Technical constraints: none");
 }
 
-/// A brief that was stored under older rules and is invalid now is still shown.
+/// A brief that was stored under older rules may be invalid now. It is still shown.
 #[test]
 fn a_brief_that_is_none_any_more_is_shown_as_json() {
     let mut letter = message("writer-3m9q", json!("x"));

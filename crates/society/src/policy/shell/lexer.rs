@@ -75,8 +75,8 @@ impl Lexer {
                 Some(')') => {
                     self.cursor.advance(1);
                     if open == 0 && end == End::Parenthesis {
-                        // The lines of a here-document that begins before this `)` would come after the `)`. Shells
-                        // differ in how they read such lines, so the text counts as uncertain.
+                        // If a here-document begins before this `)`, its lines come after the `)`. Shells differ in how
+                        // they read such lines, so the text counts as uncertain.
                         return pending.is_empty().then_some(tokens);
                     }
                     open = open.saturating_sub(1);
@@ -186,8 +186,8 @@ impl Lexer {
         Some(())
     }
 
-    /// Skips the rest of an arithmetic expression such as `((1 + 2))`. The cursor is between the two opening
-    /// parentheses. Returns whether they begin an arithmetic expression, or `None` if this is not certain.
+    /// The cursor is between two opening parentheses. Returns whether they begin an arithmetic expression, as in
+    /// `((1+2))`, or `None` if this is not certain. If they do, skips the rest of the expression.
     fn arithmetic(&mut self) -> Option<bool> {
         let text = self.cursor.rest().get(1..)?;
         match arithmetic(text) {

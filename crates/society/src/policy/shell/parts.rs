@@ -5,8 +5,8 @@ use super::token::{Lexed, Token};
 use super::word::{Piece, Word};
 use super::wrappers::{RESERVED, Wrapper, wrapper};
 
-/// Maximum number of words behind a wrapper, a program such as `sudo` that runs another command. A text with more words
-/// there counts as uncertain.
+/// Maximum number of words behind a wrapper. If there are more words, the text counts as uncertain. A wrapper is a
+/// program such as `sudo` that runs another command.
 const MOST_WORDS: usize = 256;
 
 /// Maximum number of commands in a text. A text with more commands counts as uncertain.
@@ -40,8 +40,9 @@ impl Part {
     }
 }
 
-/// Returns the commands that a text names, or `None` if it is not certain what the text runs.
-/// A command such as `/bin/ls -l` is returned twice: as written, and with the base name of its program, `ls -l`.
+/// Returns the commands that a text names, or `None` if it is not certain what the text runs. If the program of a
+/// command is a path, as in `/bin/ls -l`, the command is returned twice: as it is written, and with only the base name
+/// of the program, `ls -l`.
 pub(crate) fn parts(text: &str) -> Option<Vec<Part>> {
     let mut found = Found { parts: Vec::new() };
     found.text(text, 0)?;

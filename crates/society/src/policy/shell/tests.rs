@@ -103,8 +103,8 @@ fn bash_finds_the_same_words() {
     let text = "[ab'\"\\\\ \n\t$x{},=#;|&<>()!`1*?\\[\\]~-]{1,12}|([ab]|'[ab\\\\\"$]*'|\"[ab']*\"|\\\\[ab' \"$\n]|\\$'[ab]*(\\\\[nt'\"\\\\x61])*'| |\t){1,8}";
     let strategy = proptest::collection::vec(text, 4000);
     let texts = strategy.new_tree(&mut TestRunner::deterministic()).unwrap().current();
-    // This test omits texts with `~`. The script puts `f` before each text, so bash expands a `~` at the beginning of
-    // the text in another way.
+    // This test omits texts with `~`. The script puts `f` before each text, so bash does not expand a `~` at the
+    // beginning of the text in the same way as without `f`.
     let simple: Vec<(String, Vec<String>)> = texts
         .into_iter()
         .filter(|text| !text.contains('~') && !text.contains('!'))

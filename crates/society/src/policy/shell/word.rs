@@ -57,8 +57,8 @@ impl Word {
     }
 }
 
-/// Returns whether a word directly before `<` or `>` names a file descriptor, as `2` in `2>x` and `{name}` in
-/// `{name}>x` do.
+/// Returns whether a word names a file descriptor. The word must come directly before `<` or `>`. Examples are `2` in
+/// `2>x` and `{name}` in `{name}>x`.
 pub(super) fn names_descriptor(word: &[char]) -> bool {
     let is_number = word.iter().all(char::is_ascii_digit);
     let is_variable = matches!(word, ['{', .., '}']);
