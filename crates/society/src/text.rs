@@ -28,7 +28,7 @@ impl Language {
     }
 }
 
-/// Declares the keys, the name of each key in `texts.toml`, and its placeholders.
+/// Declares the keys. Each key has a name in `texts.toml` and placeholders.
 macro_rules! text_keys {
     ($($(#[$doc:meta])* $key:ident = $name:literal [$($placeholder:literal),*];)*) => {
         /// The key of a text.
@@ -67,7 +67,7 @@ text_keys! {
     MessageKindRequest = "message.kind_request" ["kind", "id"];
     /// The second line of an answer: which of the reader's requests it answers.
     MessageKindAnswer = "message.kind_answer" ["requests"];
-    /// The second line of a supplement: which answered requests of the reader it follows.
+    /// The second line of a supplement: names the reader's requests that were answered before the supplement.
     MessageKindSupplement = "message.kind_supplement" ["requests"];
     /// The second line of a report: which of the reader's requests it is about.
     MessageKindReport = "message.kind_report" ["requests"];
@@ -77,10 +77,10 @@ text_keys! {
     MessageKindInformation = "message.kind_information" [];
     /// A quotation of a request in other texts: the id and the first words of the request.
     MessageQuoted = "message.quoted" ["id", "words"];
-    /// The mark before a line of content that looks like a header.
+    /// The mark that the system puts before a line of content if the line looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
-    /// The beginnings of lines that only the system writes, one per line, in every language that a reader may know.
-    /// The character `…` matches any text.
+    /// How the lines begin that only the system writes, in every language that a reader may know. Each line of this
+    /// text is one such beginning. In it, the character `…` matches any text.
     MessageHeaderForms = "message.header_forms" [];
     /// The self-introduction of a writer at first contact: its role, its duty, and how it came to know the reader.
     MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
@@ -105,7 +105,7 @@ text_keys! {
     BriefObjective = "brief.objective" ["value"];
     /// In a brief: the line with the constraints.
     BriefConstraints = "brief.constraints" ["value"];
-    /// In a brief without constraints: the word after the label in the line with the constraints.
+    /// In a brief: the word that stands in the line with the constraints if there are no constraints.
     BriefNoConstraints = "brief.no_constraints" [];
     /// In a brief: the line with the inputs.
     BriefInputs = "brief.inputs" ["value"];
@@ -148,7 +148,7 @@ text_keys! {
     ContextNearlyFull = "context.nearly_full" [];
     /// Asks a model to sum up a transcript, and gives the maximum length of the summary in tokens.
     ContextSumUp = "context.sum_up" ["tokens"];
-    /// The heading above the last entries of a transcript, which are kept if no model can sum it up.
+    /// The heading above the last entries of a transcript. These are kept if no model can sum up the transcript.
     ContextNotSummedUp = "context.not_summed_up" [];
     /// The summary that takes the place of the older part of a history.
     SystemSummary = "system.summary" ["summary"];
@@ -157,13 +157,13 @@ text_keys! {
     /// The word for root in places that show the names of roles.
     SystemRootRole = "system.root_role" [];
 
-    /// The line above the medium or text of an attached artifact. It names the artifact.
+    /// The line that names an attached artifact. The artifact's content (a medium or a text) follows below the line.
     AttachmentLabel = "attachment.label" ["filename", "reference"];
     /// The line before a text that a tool took from outside the society.
     ToolQuoted = "attachment.quoted" ["origin"];
     /// The line above the medium of an artifact that a tool call fetched. It names the artifact.
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
-    /// The first line of an attachment block, which takes the place of an attachment that is not shown.
+    /// The first line of an attachment block. Such a block takes the place of an attachment that is not shown.
     AttachmentHeading = "attachment.heading" [];
     /// In an attachment block: the line with the kind of content.
     AttachmentType = "attachment.type" ["kind"];
@@ -193,7 +193,7 @@ text_keys! {
     AttachmentReadFailed = "attachment.read_failed" [];
     /// The line that replaces an old medium which no longer fits into a request.
     AttachmentOld = "attachment.old" ["filename", "reference", "type", "size", "limit"];
-    /// The line that replaces a medium if the media of its message together do not fit into a request.
+    /// The line that replaces a medium of a message if the media of this message together do not fit into a request.
     AttachmentTogether = "attachment.together" ["filename", "reference", "type", "size", "limit"];
     /// Follows a text that was cut: tells how many characters are shown, and how to read the rest.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
@@ -226,7 +226,8 @@ text_keys! {
     Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size", "advice"];
     /// Advice with the result of `get_artifact`: an agent with the capability could read the artifact.
     UnreadableHire = "unreadable.hire" [];
-    /// Advice with the result of `get_artifact`: the model cannot read this kind of file. Further advice follows it.
+    /// Advice with the result of `get_artifact`: the model cannot read this kind of file. This advice comes first, and
+    /// further advice follows.
     UnreadableUnsupported = "unreadable.unsupported" [];
     /// Why no model gets a file: it is larger than the limit for the media of one request.
     LeftOutTooLarge = "left_out.too_large" ["encoded", "limit"];
@@ -239,7 +240,7 @@ text_keys! {
     /// Why no model gets a picture: it cannot be decoded.
     LeftOutDamaged = "left_out.damaged" [];
 
-    /// Added to the result of `create_role`: the requirements of the role that the role's service does not meet.
+    /// Added to the result of `create_role`: tells which requirements of the new role its model service does not meet.
     RoleUnmet = "role.unmet" ["service", "unmet"];
 
     /// Takes the place of an artifact that is damaged, or whose bytes the store could not return.
@@ -320,8 +321,8 @@ text_keys! {
     NoticeMadeArtifacts = "notice.made_artifacts" ["refs"];
     /// To an agent that is part of a deadlock: agents wait for each other's answers in a circle.
     NoticeDeadlock = "notice.deadlock" ["ids"];
-    /// To each of two agents that have answered each other too often in a row: no more messages are delivered between
-    /// them.
+    /// To each of two agents that have answered each other too often in a row: the system delivers no further messages
+    /// between the two.
     NoticePairLimit = "notice.pair_limit" ["id", "limit"];
     /// To the sender of a request: the receiver failed while it worked on the request.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
@@ -329,7 +330,7 @@ text_keys! {
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
     /// To root: the task is idle and the person has received no final message.
     NoticeNudge = "notice.nudge" [];
-    /// To an agent whose turn ends before it has written to all children that it hired.
+    /// To an agent that has ended its turn, but has not yet written to all children that it hired.
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
     /// To an agent whose turn reached `maxToolRounds`: it must sum up now.
     NoticeSumUp = "notice.sum_up" ["limit"];
@@ -341,8 +342,8 @@ text_keys! {
     NoticeOnlyThoughts = "notice.only_thoughts" [];
     /// To an agent whose model wrote a tool call as text, in a form that cannot be run.
     NoticeFailedCall = "notice.failed_call" [];
-    /// The first line that the command `polity` prints if it has no arguments. The keys that begin with `First` are the
-    /// texts of this command.
+    /// The first line that the command `polity` prints if it is called without arguments. The texts of this call have
+    /// keys that begin with `First`.
     FirstWelcome = "first.welcome" [];
     /// `polity` without arguments: a configuration already declares services.
     FirstDeclared = "first.declared" ["origin"];
@@ -350,7 +351,7 @@ text_keys! {
     FirstFound = "first.found" ["server", "url"];
     /// `polity` without arguments: no model server was found.
     FirstNothing = "first.nothing" [];
-    /// `polity` without arguments: a server was found that has no model.
+    /// `polity` without arguments: a server was found, but it has no model.
     FirstEmpty = "first.empty" ["server"];
     /// `polity` without arguments: one line about a service that polity proposes to declare.
     FirstService = "first.service" ["id", "model", "can", "window"];
@@ -410,7 +411,7 @@ text_keys! {
     NoticeTerminated = "notice.terminated" ["id", "reason"];
     /// To an agent: a command that it runs in the background has ended.
     NoticeCommandEnded = "notice.command_ended" ["id", "command", "end"];
-    /// Above the last lines that a command in the background printed.
+    /// The heading above the last lines that a command in the background printed.
     NoticeCommandLines = "notice.command_lines" [];
     /// How a command in the background ended: by itself.
     NoticeCommandExited = "notice.command_exited" ["code"];
@@ -441,8 +442,8 @@ impl Template {
         &self.0
     }
 
-    /// Fills in the values. A name in braces without a value stays as it is.
-    /// Inserted values are not scanned again, so a value that contains `{id}` stays as it is, too.
+    /// Replaces each name in braces by its value. If `values` has no value for a name, the name and its braces stay as
+    /// they are. Inserted values are not scanned again, so a value that contains `{id}` stays as it is, too.
     pub fn fill(&self, values: &[(&str, &str)]) -> String {
         let mut filled = String::with_capacity(self.0.len());
         let mut rest = self.0.as_str();
@@ -481,7 +482,7 @@ impl Template {
 /// A problem in a file `texts.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextProblem {
-    /// The file contains a key that no text has.
+    /// The file contains a key that is not the key of any text.
     #[error("there is no text named `{0}`")]
     UnknownKey(String),
     /// The file lacks a text, and there is no fallback.
@@ -506,8 +507,8 @@ pub struct Texts {
 
 impl Texts {
     /// Builds the texts of a language from the contents of its file `texts.toml`. `named` maps the name of each key to
-    /// its text. `type_names` maps each MIME type to the word for this type. Takes missing and unusable texts from
-    /// `fallback`, and returns all problems. A missing text is a problem only without a fallback.
+    /// its text. `type_names` maps each MIME type to the word for this type. If a text is missing or unusable, takes it
+    /// from `fallback`. Also returns all problems. A missing text is a problem only if `fallback` is `None`.
     pub fn build(
         mut named: BTreeMap<String, String>,
         type_names: BTreeMap<String, String>,

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-/// The maximum length of the name of an MCP server. Models see a tool of a server as `<server>__<tool>`. Such a name
-/// may have at most 64 characters, so at least 30 are left for the tool.
+/// The maximum length of the name of an MCP server. Models see a tool of a server under the name `<server>__<tool>`,
+/// which may have at most 64 characters. So at least 30 characters are left for the name of the tool itself.
 const SERVER_CHARS: usize = 32;
 
 /// The prefix of a group whose tools come from an MCP server.
 const SERVER_PREFIX: &str = "mcp:";
 
-/// The name that stands for the groups of all MCP servers in the settings.
+/// In the settings, this name stands for the groups of all MCP servers.
 const EVERY_SERVER: &str = "mcp:*";
 
 /// The name of an MCP server in the settings: letters, digits, `-` and single `_`.
@@ -113,8 +113,8 @@ impl ToolGroup {
         *self == Self::Messages
     }
 
-    /// Returns whether this group has no tools yet, because it is reserved for a later version.
-    /// In the configuration, the name of such a group has no effect and causes a warning.
+    /// Returns whether this group is reserved for a later version. Such a group has no tools yet. In the configuration,
+    /// its name has no effect and causes a warning.
     pub fn is_later(&self) -> bool {
         matches!(self, Self::Memory | Self::Schedule)
     }
@@ -199,7 +199,8 @@ impl ServerGroups {
         std::iter::once(server).chain(self.0.get(server).into_iter().flatten())
     }
 
-    /// Returns a group of tools, and the further groups that its server is in.
+    /// Returns all groups that the tools of `group` are in: the group itself and, for the group of an MCP server, the
+    /// further groups of this server.
     pub fn of(&self, group: &ToolGroup) -> Vec<ToolGroup> {
         match group {
             ToolGroup::Server(server) => self.names(server).cloned().map(ToolGroup::Server).collect(),

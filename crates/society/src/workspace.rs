@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// The suffix of a path that makes the workspace read-only.
+/// At the end of the path of a workspace, this suffix makes the workspace read-only.
 pub const READ_ONLY: &str = ":ro";
 
 /// The place where an agent works.
@@ -92,7 +92,8 @@ impl Access {
     /// All kinds of access.
     pub const ALL: [Self; 2] = [Self::Write, Self::Read];
 
-    /// Returns the words in which the system message tells an agent that it works in a directory of the person.
+    /// Returns the words for a directory of the person with this access. The system message tells them to each agent
+    /// that works in such a directory.
     pub fn fact(self) -> &'static str {
         match self {
             Self::Write => "a directory of the user",

@@ -1,7 +1,8 @@
-//! Reads imprecise JSON as its writer meant it: names in another style, objects encoded as strings, empty values.
+//! Reads imprecise JSON as its writer meant it.
 //!
-//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` for an absent value.
-//! This module decides which of these forms are accepted, for all tools and all fields.
+//! A model may write a name in another style (`role_id` for `roleId`). It may write an object as a string that contains
+//! the object as JSON. For an absent value, it may write `""` or `null`. This module decides which of these forms are
+//! accepted, for all tools and all fields.
 
 use crate::glyph::is_invisible;
 use serde_json::{Map, Value};
@@ -13,7 +14,8 @@ pub fn is_blank(text: &str) -> bool {
         .all(|character| character.is_whitespace() || character.is_control() || is_invisible(character))
 }
 
-/// Returns whether a value has content. Blank texts, empty structures, lists of such values, and `null` have none.
+/// Returns whether a value has content. `null`, a blank text, an empty list and an empty object have no content. A list
+/// has none either if none of its values has content.
 pub fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -89,8 +91,8 @@ fn fenced(text: &str) -> Option<&str> {
     if first.trim().bytes().all(|byte| byte.is_ascii_alphanumeric()) { Some(rest) } else { Some(inside) }
 }
 
-/// Renames each field that is a known name in another style, such as `roleId` for `role_id`.
-/// If the object also has a field with the known name, the field in the other style keeps its name.
+/// Gives each field the known name if the field has this name in another style, such as `roleId` for `role_id`. But if
+/// another field already has a value under the known name, the field keeps its own name.
 pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
     let is_there = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     let mut found: BTreeSet<&str> = known.iter().filter(is_there).copied().collect();
@@ -115,8 +117,8 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
     named
 }
 
-/// If a field has a synonym as its name, gives it the known name, unless the object has a value under the known name.
-/// Also returns the renamings, such as `goal → objective`.
+/// Gives each field the known name if the field has a synonym as its name. But if the object already has a value under
+/// the known name, the field keeps its own name. Also returns the renamings, such as `goal → objective`.
 pub fn with_synonyms(
     mut object: Map<String, Value>,
     synonyms: &[(&str, &str)],

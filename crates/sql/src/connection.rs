@@ -26,7 +26,7 @@ pub enum Access {
     ReadImmutable,
 }
 
-/// When a commit counts as durable, for a database with a log (WAL).
+/// Whether a database gets a log (WAL), and when SQLite then syncs the log, so that commits are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
     /// Leaves the journal mode of the file as it is.
@@ -40,10 +40,10 @@ pub enum Journal {
 /// Where a connection runs its statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// On the calling thread: for statements that read or write few rows.
+    /// For statements that read or write few rows: on the calling thread.
     Quick,
-    /// Also on the calling thread, but the async runtime moves its other tasks away from this thread first: for
-    /// statements that may read many rows.
+    /// For statements that may read many rows: on the calling thread, too. But first, the async runtime moves its other
+    /// tasks away from this thread.
     Slow,
 }
 
@@ -68,7 +68,8 @@ const PREPARED: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Options {
-    /// Returns options for quick statements. They leave the journal mode of the file as it is.
+    /// Returns options for quick statements. A connection with these options leaves the journal mode of the file as it
+    /// is.
     pub fn new(path: &Path, access: Access) -> Self {
         Self {
             path: path.to_owned(),

@@ -68,7 +68,7 @@ impl From<rusqlite::Error> for Error {
                     .clone()
                     .unwrap_or_else(|| rusqlite::ffi::code_to_str(failure.extended_code).to_owned()),
             },
-            // SQLite did not report the error: the statement was used in a wrong way. This is an error of the caller.
+            // SQLite did not report this error. The caller has used the statement in a wrong way.
             _ => Self::Database { code: rusqlite::ffi::SQLITE_MISUSE, message: error.to_string() },
         }
     }

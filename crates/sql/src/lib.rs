@@ -1,8 +1,8 @@
 //! Runs SQL statements on a SQLite database, on the caller's thread.
 //!
 //! SQLite runs a statement in a few microseconds. The way to another thread and back would take longer than the
-//! statement itself. So each call runs its statement at once, and returns a future that is already ready. The calls can
-//! be awaited nevertheless, so that their callers need no change if the database is on another machine one day.
+//! statement itself. So each call runs its statement at once, and returns a future that is already ready. The calls
+//! return futures because the database may be on another machine one day. Then their callers need no change.
 //!
 //! The path of a statement: [`query`] takes the text, `bind` adds the arguments, and `execute` or `fetch_…` runs the
 //! statement on a [`Connection`], which keeps prepared statements. A fetched [`Row`] owns its values and can go to any

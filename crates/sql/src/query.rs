@@ -5,8 +5,8 @@ use crate::{Connection, Error, Row};
 use std::borrow::Cow;
 use std::future::{Ready, ready};
 
-/// The text of a statement. A `&'static str` is converted automatically. A text that was built at run time needs
-/// [`Sql::built`], so that a reviewer finds each place where a value could get into the text.
+/// The text of a statement. A `&'static str` is converted automatically. A text that was built at run time may contain
+/// a value from outside by mistake. So such a text needs a call of [`Sql::built`], by which a reviewer finds the place.
 #[derive(Clone, Debug)]
 pub struct Sql(Cow<'static, str>);
 
@@ -110,7 +110,8 @@ impl<'q> Query<'q> {
     ///
     /// # Errors
     ///
-    /// Fails if SQLite fails, or with the first error of the function.
+    /// Fails if SQLite fails. If the function fails for a row, no further row is read, and the error of the function is
+    /// returned.
     pub fn for_each(
         self,
         connection: &mut Connection,
@@ -145,7 +146,7 @@ impl<'q> Scalar<'q> {
     ///
     /// # Errors
     ///
-    /// Fails if SQLite fails, or if a value has another type.
+    /// Fails if SQLite fails, or if a value does not have the type `T`.
     pub fn fetch_all<T: for<'r> FromColumn<'r>>(
         self,
         connection: &mut Connection,
@@ -158,7 +159,7 @@ impl<'q> Scalar<'q> {
     ///
     /// # Errors
     ///
-    /// Fails if SQLite fails, or if the value has another type.
+    /// Fails if SQLite fails, or if the value does not have the type `T`.
     pub fn fetch_optional<T: for<'r> FromColumn<'r>>(
         self,
         connection: &mut Connection,
@@ -171,7 +172,7 @@ impl<'q> Scalar<'q> {
     ///
     /// # Errors
     ///
-    /// Fails if SQLite fails, if there is no row, or if the value has another type.
+    /// Fails if SQLite fails, if there is no row, or if the value does not have the type `T`.
     pub fn fetch_one<T: for<'r> FromColumn<'r>>(
         self,
         connection: &mut Connection,
@@ -201,7 +202,7 @@ impl Statements {
     }
 }
 
-/// A statement under construction, whose conditions depend on what the caller asks for.
+/// Builds a statement step by step: a statement whose conditions depend on what the caller asks for.
 #[derive(Debug)]
 pub struct Builder<'q> {
     sql: String,
@@ -214,7 +215,7 @@ impl<'q> Builder<'q> {
         Self { sql: sql.into(), arguments: Vec::new() }
     }
 
-    /// Binds the next argument of the text that the builder began with.
+    /// Binds the next argument. Call this for the text given to [`Builder::new`], before [`Builder::push_bind`].
     pub fn bind(&mut self, argument: impl Into<Argument<'q>>) -> &mut Self {
         self.arguments.push(argument.into());
         self

@@ -41,7 +41,7 @@ impl Row {
         T::from_column(value).map_err(|mismatch| Error::Column { column: place.to_string(), mismatch })
     }
 
-    /// Reads a column of a row whose columns and types the caller knows.
+    /// Reads a column. The caller must know the columns of the row and their types.
     ///
     /// # Panics
     ///

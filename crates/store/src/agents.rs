@@ -39,8 +39,8 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
-/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. The agents
-/// above an agent are its parent, the creator of its role, and all agents above these two.
+/// The roles that restrict an agent: the agent's own role, and the roles of all agents above it. Directly above it are
+/// its parent and the creator of its role. All agents above these two are above it, too.
 const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id
@@ -48,8 +48,8 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
             WHERE above.id <> a.id)
     SELECT a.id, r.name, r.tool_groups FROM chain JOIN agents a ON a.id = chain.id JOIN roles r ON r.id = a.role
     GROUP BY a.id ORDER BY min(chain.distance), a.id";
-/// Finds the owner of the worktree (a separate copy of the task's files) in which the agent ?1 works. The owner is the
-/// agent itself, or else the nearest ancestor that has a worktree.
+/// Finds the worktree (a separate copy of the task's files) in which the agent ?1 works, and returns its owner. The
+/// owner is the agent itself, or else the nearest ancestor that has a worktree.
 const WORKTREE: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT a.parent, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id WHERE a.parent IS NOT NULL)

@@ -131,7 +131,8 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     Ok(true)
 }
 
-/// Bounces the messages that an ended agent has not finished working on, and tells their senders.
+/// Bounces the messages of an ended agent: the messages that it got and has not finished working on. Tells the senders
+/// of these messages.
 async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
@@ -145,8 +146,8 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     Ok(())
 }
 
-/// Closes the requests that an ended agent has read but will never answer. The askers of these requests stop waiting
-/// and are told why, except an asker that has itself ended the agent.
+/// Closes the requests that an ended agent has read but will never answer. The askers of these requests stop waiting.
+/// Each asker is told why, unless the asker itself has ended the agent.
 async fn close_requests(
     tx: &mut Tx,
     snapshot: &Snapshot,

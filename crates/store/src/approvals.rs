@@ -39,7 +39,7 @@ const REMOVE: &str = "DELETE FROM permissions WHERE seq = ?1";
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, LIST, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
 
-/// A question to the person whether an agent may make a tool call, before the question is stored.
+/// A new question to the person: may an agent make a tool call? The question is not stored yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewApproval {
     pub turn: TurnId,
@@ -49,7 +49,7 @@ pub struct NewApproval {
     pub arguments: Value,
     /// What the call would change, in words for the person.
     pub preview: Option<String>,
-    /// The calls that a permission would cover, if the person allows more than this call.
+    /// The calls that are allowed from then on if the person allows more than this call.
     pub remembered: Value,
     /// A text that tells the person why polity asks about this call.
     pub why: String,
@@ -229,8 +229,8 @@ pub async fn permissions(
     rows.iter().map(read_permission).collect()
 }
 
-/// Returns the permissions for a tool that the person gave to a role and that apply in a task. Each value is the
-/// stored JSON that describes the permitted calls.
+/// Returns the permissions that allow a role to use a tool in a task. The person gave these permissions. Each value is
+/// the stored JSON that describes the permitted calls.
 pub async fn permitted(
     connection: &mut Connection,
     task: &TaskId,

@@ -1,11 +1,11 @@
-//! The signals that the writer of the database sends after a commit. The supervisor, which starts and aborts the work
-//! of agents, gets them.
+//! The signals that the writer of the database sends to the supervisor after a commit. The supervisor starts and aborts
+//! the work of agents.
 
 use crate::Conversation;
 use polity_society::id::AgentId;
 
-/// A signal that rows of the database need the supervisor's attention. The supervisor decides by reading the rows, so a
-/// lost, repeated or needless bell does no harm.
+/// A signal that rows of the database need the supervisor's attention. The supervisor reads the rows in order to decide
+/// what to do. So it does no harm if a bell is lost, repeated or needless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bell {
     /// This conversation got a message.

@@ -3,8 +3,8 @@
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, CommandId, MessageId, TaskId};
 
-/// This statement changes nothing if the command has a row already: the end of a command can be written before its
-/// start, and the command must then stay ended.
+/// Writes the start of a command. The end of the command may have been written before its start. Then the command has a
+/// row already, and this statement changes nothing, so that the command stays ended.
 const STARTED: &str =
     "INSERT INTO commands (id, agent, task, request, state) VALUES (?1, ?2, ?3, ?4, 'running')
     ON CONFLICT (id) DO NOTHING";

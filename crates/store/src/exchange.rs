@@ -28,14 +28,14 @@ impl Exchanges {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
-    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange A is skipped if
-    /// a later exchange B continues the same conversation, unless B has failed.
+    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange does not count
+    /// if a later exchange has continued its conversation. A later exchange that failed has not continued it.
     pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
 
-    /// Returns the fingerprint of the conversation up to the answer to this message, or `None` if the message began no
-    /// exchange or has no answer yet.
+    /// Finds the exchange whose request became this message, and returns the fingerprint of its conversation, from the
+    /// beginning to the answer. Returns `None` if there is no such exchange, or if it has no answer yet.
     pub async fn reply_to(&self, message: &MessageId) -> Result<Option<String>, Error> {
         exchanges::reply_to(&mut *self.store.reader().await?, message).await
     }
@@ -65,12 +65,12 @@ impl Exchanges {
     }
 
     /// Returns the answer to the message of an exchange. The search begins with the turn in which the agent read this
-    /// message, and finds the first turn with a final text to the person. If the turn has several final texts, the
-    /// newest text is the answer.
+    /// message, and goes on to the first turn with a final text to the person. If this turn has several final texts,
+    /// the newest of them is the answer.
     ///
-    /// The answer is known once the turn with the final text has ended or the task has become idle. If the message of
-    /// the exchange replies to a question, a text counts only if it is newer than this message. A text that is already
-    /// the answer of another exchange with the same awaited message does not count.
+    /// The answer is known once this turn has ended or the task has become idle. Two kinds of texts do not count. If
+    /// the message of the exchange replies to a question, texts that are older than this message do not count. Another
+    /// exchange may await the answer to the same message. The text that is its answer does not count here.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }

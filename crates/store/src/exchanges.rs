@@ -11,8 +11,8 @@ const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
 const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
 const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
-/// Finds the newest exchange with the fingerprint ?1 that no later exchange has continued. A later exchange that
-/// failed does not count, because it added nothing to the conversation.
+/// Finds the newest exchange whose answer ends a conversation with the fingerprint ?1, and which no later exchange has
+/// continued. A later exchange that failed does not count, because it added nothing to the conversation.
 const ENDING: &str =
     "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
         WHERE later.task = e.task AND later.agent = e.agent AND later.seq > e.seq AND later.state <> 'failed')
@@ -22,12 +22,14 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// Finds the answer of an exchange: the newest final text to the person in the first turn that has a final text to the
-/// person. The search begins with the turn in which the agent read the awaited message (column `awaits`): the message
-/// whose answer the client waits for. More texts may follow while a turn is open, so the turn must have ended or the
-/// task must be idle. Questions do not count. The answer of another exchange with the same awaited message does not
-/// count either. If the message of the exchange replies to a question, a text counts only if it is newer than this
-/// message, because the turn that asked the question may have ended with a text about the question.
+/// Finds the answer of an exchange. The awaited message (column `awaits`) is the message whose answer the client waits
+/// for. The search begins with the turn in which the agent read the awaited message, and goes on to the first turn with
+/// a final text to the person. The newest final text to the person in this turn is the answer. More texts may follow
+/// while a turn is open, so the turn must have ended or the task must be idle.
+///
+/// Questions do not count as texts. A text that is already the answer of another exchange with the same awaited message
+/// does not count either. If the message of the exchange replies to a question, only a text that is newer than this
+/// message counts, because the turn that asked the question may have ended with a text about the question.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -63,7 +65,8 @@ pub struct NewExchange {
     pub receiver: AgentId,
     /// The task that the request continues; `None` if the request begins a task.
     pub task: Option<TaskId>,
-    /// The message whose answer the client waits for; `None` if it is the message that this request becomes.
+    /// The message whose answer the client waits for. `None` if the client waits for the answer to this request itself:
+    /// the request has not become a message yet.
     pub awaits: Option<MessageId>,
 }
 
@@ -112,7 +115,8 @@ pub struct GivenAnswer {
     pub reply: String,
 }
 
-/// Stores an exchange unless its key exists already. Returns the exchange that is then stored under the key.
+/// Stores an exchange. If its key exists already, the stored exchange stays. Returns the exchange that is stored under
+/// the key afterwards.
 pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
     let query = polity_sql::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
@@ -134,8 +138,8 @@ pub async fn like(connection: &mut Connection, request: &str) -> Result<Option<(
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
-/// Returns the fingerprint of the conversation up to the answer to this message. The message must have begun an
-/// exchange.
+/// Finds the exchange whose request became this message, and returns the fingerprint of its conversation, from the
+/// beginning to the answer. Returns `None` if there is no such exchange, or if it has no answer yet.
 pub async fn reply_to(connection: &mut Connection, message: &MessageId) -> Result<Option<String>, Error> {
     Ok(polity_sql::query_scalar(REPLY_TO).bind(message.as_str()).fetch_optional(connection).await?)
 }

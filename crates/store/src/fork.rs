@@ -1,6 +1,6 @@
 //! Copies the rows of a task. `polity_decide::fork` decides which rows are copied, and how ids are renamed in them.
 //!
-//! A task is read and written as whole tables of plain rows, because a copy must not interpret what it copies.
+//! Copying must not interpret what it copies. So a task is read and written as whole tables of plain rows.
 
 #[cfg(test)]
 mod tests;
@@ -83,7 +83,7 @@ const WRITE_TASK: &str =
 const HIRED: &str = "UPDATE agents SET hired_in =
     (SELECT value ->> '$.hired_in' FROM json_each(?2) WHERE value ->> '$.id' = agents.id) WHERE task = ?1";
 /// Marks each copied conversation as resumed after its last turn. An agent is parked after several failed turns in a
-/// row, and the copied turns must not count.
+/// row. Because of the mark, failed turns that were copied do not count towards this.
 const RELEASE: &str = "INSERT INTO releases (agent, task, turn)
     SELECT agent, task, max(id) FROM turns WHERE task = ?1 GROUP BY agent, task";
 const NEXT_MESSAGE: &str =

@@ -1,6 +1,6 @@
 //! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
-//! until its agent is resumed or stopped. A row of `releases` is a conversation that is parked no longer, with its last
-//! turn before that.
+//! until its agent is resumed or stopped. This releases the conversation. A row of `releases` is a conversation that
+//! was released, and contains the last turn that the conversation had before its release.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -41,8 +41,8 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Vec<(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Ends the parking of an agent's conversations, in one task or in all tasks, and returns these conversations. The turns
-/// that failed before no longer count.
+/// Releases the parked conversations of an agent, in one task or in all tasks, and returns them. Several failed turns
+/// in a row park a conversation. The turns that failed before the release no longer count towards this.
 pub async fn release(
     tx: &mut Tx,
     agent: &AgentId,

@@ -1,9 +1,10 @@
 //! Stores a society in SQLite. One writer commits jobs in groups; several readers read at the same time.
 //!
 //! Only this crate and `polity_artifacts::index` contain SQL. This crate knows nothing about turns, tools, prompts or
-//! models: it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the
-//! writer runs all waiting jobs in one transaction, each after a savepoint. After the commit the writer answers the
-//! callers, rings the [`Bell`]s (signals to the supervisor) and announces the newest event.
+//! models: it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job. The
+//! writer runs all waiting jobs in one transaction. If there are several, it sets a savepoint before each, so that it
+//! can undo one job alone. After the commit, the writer answers the callers, rings the [`Bell`]s (signals to the
+//! supervisor) and announces the newest event.
 //!
 //! The functions for a table are free functions that take a connection, so each can be part of any transaction.
 
@@ -47,7 +48,8 @@ pub mod work;
 
 pub mod view;
 
-// Circle: `lost` uses the file names that `maintenance` declares, and `maintenance` calls functions of `lost`.
+// These modules form a circle: `lost` uses the file names that `maintenance` declares, and `maintenance` calls
+// functions of `lost`.
 pub mod maintenance;
 pub mod mint;
 
@@ -241,8 +243,9 @@ pub struct Signals {
     pub bells: mpsc::UnboundedReceiver<Bell>,
     /// The number of the newest event.
     pub events: tokio::sync::watch::Receiver<i64>,
-    /// Whether the whole database must be checked with [`maintenance::check_structure`] while it is used: the last
-    /// process did not close it, and it is too large for the check at start.
+    /// Whether the caller must check the database with [`maintenance::check_structure`] while it is used. This is
+    /// needed if the last process did not close the database, and the database was too large to be checked completely
+    /// at start.
     pub to_check: bool,
 }
 
@@ -326,8 +329,8 @@ impl Store {
         self.writer.run(job).await
     }
 
-    /// Does the same as [`Store::write`] for a job that can refuse its request. If the job refuses, the writer still
-    /// commits the writes that the job made before the refusal.
+    /// Does the same as [`Store::write`] for a job that can refuse what it is asked to do. A refusal undoes nothing:
+    /// the writer still commits what the job has written before the refusal.
     pub async fn write_unless_refused<T, R, F>(&self, job: F) -> Result<T, R>
     where
         T: Send + 'static,
@@ -360,8 +363,8 @@ impl Store {
 
     /// Waits until the writer has finished its queued jobs, and closes the database.
     pub async fn close(&self) {
-        // The readers close first: the last connection to close moves the log (WAL) into the file, which a reader
-        // cannot do.
+        // The connection that closes last moves the log (WAL) into the file. A reader cannot do this, so the readers
+        // close first.
         self.readers.close().await;
         polity_points::point!("store::before_close");
         self.writer.close().await;

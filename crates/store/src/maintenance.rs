@@ -110,8 +110,8 @@ pub struct Checked {
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows. A blob that a daemon stores later is not in the list, so it does not
-    // count as unneeded.
+    // List the blobs before reading the rows. A daemon may store a blob in between. Listed last, this blob would count
+    // as unneeded if its row was not read.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,
@@ -133,7 +133,7 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     }
     let there: BTreeSet<&BlobHash> = listed.iter().map(|blob| &blob.hash).collect();
     for (hash, artifacts) in needed.iter().flatten().filter(|(hash, _)| !there.contains(hash)) {
-        // The blob is missing, or it was stored after the list was made.
+        // The blob is missing, or it was stored after the list was made. Only a missing or damaged blob fails here.
         if let Err(error) = store.read(hash).await {
             checked.damage.push(of_blob(&error, Some(artifacts)));
         }
@@ -201,7 +201,7 @@ async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Nee
     }
     let needed = match (checked.rows, check::blobs(&mut connection).await) {
         (Rows::Read(_), Ok(needed)) => Some(needed),
-        // The checks above have reported why the table cannot be read.
+        // `check::blobs` cannot read the table of artifacts. The checks above have reported why.
         (Rows::OfOlderSchema | Rows::Unreadable, _) | (_, Err(_)) => None,
     };
     checked.damage.extend(problems.into_iter().map(of_database));
@@ -255,8 +255,8 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // If the directory cannot be removed either, report only the first failure. The name of the remaining
-        // directory contains `unfinished`.
+        // Try to remove the unfinished directory. If this fails too, report only the failure of the backup. The name of
+        // the remaining directory contains `unfinished`.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -412,8 +412,8 @@ pub async fn free_beside(
 /// society may run during maintenance.
 const CARE_LOCK: &str = "care.lock";
 
-/// Opens the lock file of maintenance and locks it with `take`. Returns `None` if this user may not write into the
-/// directory: then no command of this user can remove data there, so no lock is needed.
+/// Opens the lock file of maintenance and locks it with `take`. If this user may not write into the directory, returns
+/// `None`. In this case, no lock is needed, because no command of this user can remove data there.
 pub fn take_care(
     data: &Path,
     take: impl FnOnce(&std::fs::File) -> Result<(), TryLockError>,
@@ -434,8 +434,8 @@ async fn free_in(
     let now = clock::now();
     let mut events = 0;
     if mode == Mode::Remove {
-        // Remove events before forgetting tasks: a task is forgotten only if the database is too large even without
-        // these events. Forget tasks before removing blobs, so that the blobs of a forgotten task are removed below.
+        // First remove events, so that a task is forgotten only if the database is too large even without these events.
+        // Then forget tasks. Last, below, remove blobs, so that the blobs of forgotten tasks are removed, too.
         events = remove_expired(store, unwanted.retention, now).await?;
         if let Some(most) = unwanted.retention.max_database_bytes {
             keep_within(store, most).await?;
@@ -448,8 +448,8 @@ async fn free_in(
         None => BTreeSet::new(),
     };
     if let (Mode::Remove, Some(since), false) = (mode, since, going.is_empty()) {
-        // Remove rows before their blobs, so that no row lacks its blob. An agent may have named one of these artifacts
-        // in a message since the search above, so search again in the transaction that removes the rows.
+        // Remove rows before their blobs, so that no row lacks its blob. Since the search above, an agent may have
+        // named one of these artifacts in a message. So the transaction that removes the rows searches again.
         let write = store.write(move |tx| {
             Box::pin(async move {
                 let still = unneeded::find(&mut tx.connection, since).await?;

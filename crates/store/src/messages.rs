@@ -30,8 +30,8 @@ macro_rules! next {
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1"
     };
 }
-/// Counts the queued messages of a mailbox. The span from their lowest to their highest `seq` is an upper bound of the
-/// count. SQLite counts the rows only if this span reaches the limit ?3.
+/// Counts the queued messages of a mailbox. Their number is at most the span from their lowest to their highest `seq`.
+/// If this span is below the limit ?3, the result is the span. Otherwise, SQLite counts the rows.
 macro_rules! queued {
     () => {
         "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
@@ -84,8 +84,8 @@ const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state =
 const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
     UNION SELECT receiver FROM messages INDEXED BY messages_unread
     WHERE task = ?1 AND state IN ('queued', 'delayed')";
-/// Restarts the delay of each message that was accepted later than ?1 (now): the clock was set back, so nobody knows
-/// how much of the delay has passed.
+/// Restarts the delay of each message whose time of acceptance is later than ?1 (now). The clock was set back after the
+/// message was accepted, so nobody knows how much of the delay has passed.
 const REDATE: &str = "UPDATE messages SET due_at = ?1 + (due_at - created_at), created_at = ?1
     WHERE state = 'delayed' AND created_at > ?1";
 const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
@@ -204,8 +204,8 @@ pub async fn any_queued(connection: &mut Connection, mailbox: &Conversation) -> 
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Counts the queued messages of a mailbox. If the result is below `limit`, the real number may be smaller; otherwise
-/// the result is exact.
+/// Counts the queued messages of a mailbox. The result is exact if it is `limit` or more. A result below `limit` is
+/// only an upper bound: the real number may be smaller.
 pub async fn queued(connection: &mut Connection, mailbox: &Conversation, limit: u64) -> Result<u64, Error> {
     let query = polity_sql::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
@@ -263,7 +263,7 @@ pub struct Size {
     pub attached: u64,
 }
 
-/// The messages that the next request of a turn could show to the model for the first time.
+/// Messages that the model has not seen yet. The next request of a turn could show them to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
     /// Messages that the turn has taken in since it last asked its model.

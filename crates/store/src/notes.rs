@@ -180,7 +180,8 @@ pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the agents that have stored artifacts for the person without naming them, or owe the person an answer.
+/// Returns the agents that owe the person an answer, or that have stored artifacts for the person and not named these
+/// artifacts.
 pub async fn owe_user(
     connection: &mut Connection,
     task: &polity_society::id::TaskId,

@@ -43,8 +43,8 @@ impl Readers {
         let permit = tokio::time::timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await;
         let permit =
             permit.map_err(|_| Error::Sql(polity_sql::Error::TimedOut))?.map_err(|_| Error::Closed)?;
-        // A caller with a permit finds a slot that nobody uses. All callers try the slots in the same order, so the
-        // first connection, whose statements are prepared, is used most.
+        // A caller with a permit finds a slot that nobody uses. All callers try the slots in the same order, so most
+        // callers use the first connection, which has already prepared their statements.
         let free = self.slots.iter().find_map(|slot| Arc::clone(slot).try_lock_owned().ok());
         let open = free.and_then(|slot| OwnedMutexGuard::try_map(slot, Option::as_mut).ok());
         let mut connection = open.ok_or(Error::Closed)?;

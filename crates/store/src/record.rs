@@ -62,7 +62,7 @@ pub enum Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keeps {
-    /// All entries of the turn that asked for the summary. All entries of some earlier turns may stay unchanged, too.
+    /// All entries of the turn that asked for the summary. Some earlier turns may also keep all their entries.
     #[default]
     Turn,
     /// The newest entries only, because the turn itself is too long for the window.
@@ -81,12 +81,12 @@ pub struct Replied {
     /// Fields that only the service understands. Later requests to this service contain these fields unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// The results of calls that are refused before they run, by call id. The record does not contain the faulty
-    /// parts of the calls, so polity could not compute these results again. The driver records the result of a refused
-    /// call when it reaches this call.
+    /// The results of calls that are refused before they run, by call id. The results are stored here, because polity
+    /// could not compute them again: the record does not contain the faulty parts of the calls. When the driver reaches
+    /// a refused call, it records the stored result.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub refused: Map<String, Value>,
-    /// The wrong tool names that the model used, by call id. The calls themselves have the right names.
+    /// The tool names that the model wrote wrongly, by call id. `calls` contains the right names instead.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub called_as: BTreeMap<String, String>,
     /// The service that answered.
@@ -107,7 +107,7 @@ pub enum Taken {
     Calls,
     /// The model wrote a tool call as text, in a form that cannot be parsed.
     BrokenCall,
-    /// The model tried to call a tool, but wrote the call into a text in a way that does not count as a call.
+    /// The model wrote a text that contains the remains of a tool call, but the remains do not count as a call.
     FailedCall,
     /// The model wrote thoughts, and neither text nor calls.
     Thoughts,

@@ -103,11 +103,11 @@ pub async fn result_of(
     query.bind(call.as_str()).fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-/// The maximum number of open requests that the store reads although a summary covers them. More requests would not
-/// fit into any context window.
+/// The store reads open requests even if a summary covers them, but at most this many. More requests would not fit into
+/// any context window.
 const OPEN_REQUESTS: i64 = 1_000;
 
-/// The recorded part of a conversation that its newest summary does not cover, with the messages in it.
+/// The records of a conversation that the newest summary of the conversation does not cover, with their messages.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Records in order, each with its turn. Records that a summary covers may be missing.
@@ -180,11 +180,11 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
-/// The maximum number of summaries that the search for the first uncovered record reads.
+/// How many summaries [`first_told`] reads at most: the newest ones.
 const SUMMARIES: i64 = 20;
 
 /// Returns the number of the first record that no summary covers. Callers read the records from this number on. The
-/// code that builds the history then checks again which of these records a summary covers.
+/// code that builds the history does not rely on this number: it decides itself which records a summary covers.
 async fn first_told(connection: &mut Connection, conversation: &Conversation) -> Result<i64, Error> {
     let query = polity_sql::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);

@@ -39,9 +39,9 @@ const DESCRIBING: &str =
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, KEPT, KNOWN, INSERT_TEXTS, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
-/// The maximum size of all stored pieces of one task together, in bytes. Each piece is stored once, so all pieces
-/// together are only slightly larger than the messages and records of the task, and only a very long task reaches this
-/// limit. A request whose new pieces would exceed the limit is stored without its body.
+/// The maximum size of all stored pieces of one task together, in bytes. If the new pieces of a request would exceed
+/// this limit, the request is stored without its body. Only a very long task reaches the limit: each piece is stored
+/// once, so all pieces together are only slightly larger than the messages and records of the task.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// A request that a server has got.
@@ -73,7 +73,8 @@ impl Piece {
     }
 }
 
-/// Stores a request, and returns its number. `record` is the record that the answer became, if it became one.
+/// Stores a request, and returns the number of the request. The answer of the model may have become a record; `record`
+/// is the number of this record.
 pub async fn insert(
     tx: &mut Tx,
     caller: &Conversation,
@@ -163,8 +164,8 @@ pub async fn describing(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-/// Finds the requests that models answered with these records. The keys of the result are records, the values the
-/// numbers of the sent requests. Records that are no answer of a model are left out.
+/// Finds the requests that models answered with these records. The keys of the result are the numbers of the records.
+/// The values are the numbers of the sent requests. Records that are no answer of a model are left out.
 pub async fn of_records(connection: &mut Connection, records: &[i64]) -> Result<HashMap<i64, i64>, Error> {
     let rows = polity_sql::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| (row.get("record"), row.get("seq"))).collect())

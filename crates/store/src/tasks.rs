@@ -83,13 +83,14 @@ pub(super) const STATEMENTS: &[&str] = &[
     STANDINGS,
 ];
 
-/// The value of the column `stopped_by` if the person, not a limit, has stopped a task.
+/// The value of the column `stopped_by` if the person has stopped a task. If a limit has stopped the task, the value is
+/// the name of the limit.
 pub const STOPPED_BY_USER: &str = "user";
 
 /// The facts that decide whether a task is over, and with which outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The task is not marked as idle. The supervisor marks a task as idle when nothing is left to do in it.
+    /// The task is open. When nothing is left to do in the task, the supervisor marks it as idle, and this is false.
     pub open: bool,
     /// Root has got a nudge: the notice that the user has heard nothing final.
     pub nudged: bool,
@@ -110,14 +111,15 @@ pub struct Standing {
     pub asks_user: bool,
     /// Root's last turn failed, or root is parked: root will send nothing more.
     pub root_failed: bool,
-    /// Root's last turn failed, and the task never reached a model. A model counts as reached if it answered a call or
-    /// refused a request, but not if its server rejected the key or does not have the model.
+    /// Root's last turn failed, and the task never reached a model. The task has reached a model if the model answered
+    /// a call or refused a request. If only the server answered, because it rejected the key or does not have the
+    /// model, the model does not count as reached.
     pub unreached: bool,
 }
 
 impl Standing {
-    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply, the first check below
-    /// that is true decides.
+    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply, the one that is checked
+    /// first is returned.
     pub fn outcome(&self) -> Outcome {
         if self.unreached && self.unanswered {
             Outcome::NoModel
@@ -252,8 +254,8 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything. If the person has
-/// stopped the task, a later limit replaces the stored reason. The first limit is never replaced.
+/// Notes what has stopped a task: a limit, or the person ([`STOPPED_BY_USER`]). Returns whether this changed anything.
+/// A limit replaces a stored stop of the person. Nothing replaces a stored limit.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = polity_sql::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");

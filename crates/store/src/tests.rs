@@ -250,7 +250,8 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
     assert!(matches!(panicked, Err(Error::Panicked)), "{panicked:?}");
     assert_eq!(task_ids(&store).await, ["t-1", "t-first", "t-last"]);
     begin(&store, "t-after").await.unwrap();
-    // The bells ring in the order of the jobs, so a bell of an undone job would ring before the bell of `t-last`.
+    // The undone jobs ring no bell. The bells ring in the order of the jobs, so such a bell would come before the bell
+    // of `t-last`.
     for task in ["t-first", "t-last", "t-after"] {
         assert_eq!(scratch.signals.bells.recv().await, Some(bell(task)));
     }
@@ -286,8 +287,8 @@ async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-refused"]);
 }
 
-/// Makes the writer wait in a job until the returned sender is used. The jobs that are queued meanwhile then share a
-/// transaction.
+/// Makes the writer wait in a job. The caller ends the wait with the returned sender. The jobs that are queued during
+/// the wait share one transaction.
 async fn hold(store: &Store) -> tokio::sync::oneshot::Sender<()> {
     let (reached, at_work) = tokio::sync::oneshot::channel();
     let (go, gone) = tokio::sync::oneshot::channel::<()>();

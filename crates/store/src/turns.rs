@@ -20,8 +20,8 @@ const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
 
-/// Counts the turns that failed in a row. If the conversation was parked before, the turns before the end of that do not
-/// count.
+/// Counts the turns that failed in a row. If the conversation was parked and then released, the turns before the
+/// release do not count.
 const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'failed'
     AND id > coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2 AND state IN ('done', 'stopped')), 0)
     AND id > coalesce((SELECT turn FROM releases WHERE agent = ?1 AND task = ?2), 0)";

@@ -16,9 +16,9 @@ const SINCE: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) A
     FROM model_calls INDEXED BY model_calls_of_task WHERE task = ?1 AND seq > ?2";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
-/// The tokens of the newest call of a conversation. These tokens count only if a model has answered since the newest
-/// summary: an earlier call still contained the history that the summary has replaced. Row numbers give the order,
-/// since clocks can be set back.
+/// The tokens of the newest call of a conversation. If no model has answered since the newest summary, there is no
+/// result: the newest call still contained the history that the summary has replaced. Row numbers give the order,
+/// because clocks can be set back.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
         WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'
@@ -92,8 +92,8 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Spent
     Ok(spent(&polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?))
 }
 
-/// Returns what a task has spent in its model calls with numbers above `after`, and the number of its newest model
-/// call.
+/// Returns what a task has spent in those of its model calls that have numbers above `after`. Also returns the number
+/// of the newest model call of the task.
 pub async fn since(connection: &mut Connection, task: &TaskId, after: i64) -> Result<(Spent, i64), Error> {
     let row = polity_sql::query(SINCE).bind(task.as_str()).bind(after).fetch_one(connection).await?;
     Ok((spent(&row), row.get("newest")))

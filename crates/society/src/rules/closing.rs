@@ -1,5 +1,5 @@
-//! Decides what happens to the closing text, the text that ends a turn (contract section 7, "Closing text"). The party
-//! that has asked for the text gets the text, and is called the giver.
+//! Decides what happens to the closing text: the text that ends a turn (contract section 7, "Closing text"). The text
+//! goes to the party that has asked for it. This party is called the giver.
 
 use crate::id::{AgentId, MessageId};
 use crate::message::Finality;
@@ -22,8 +22,8 @@ pub enum Prompting {
     /// The turn began with the nudge, which tells root that the person has received no final message. So the closing
     /// text is final.
     Nudge,
-    /// The turn began with the notice of a deadlock: agents wait for each other in a circle. One agent must answer
-    /// first, so the closing text waits for fewer answers than usual.
+    /// The turn began with the notice of a deadlock: agents wait for each other in a circle. The circle ends only when
+    /// one agent answers without waiting. So the closing text waits for fewer answers than usual.
     Deadlock,
 }
 
@@ -63,9 +63,9 @@ pub struct ClosingFacts {
 pub struct Address {
     /// The receiver of the text: the giver, who has asked for it.
     pub to: AgentId,
-    /// What the text answers or follows: open requests of the giver, or a request of the giver that was answered
-    /// before. After a nudge (a reminder to write to the person) there may be no request to answer; then the subject is
-    /// `Nothing`.
+    /// What the text answers or follows. The text answers the open requests of the giver. If there are none, the text
+    /// follows the answer to an earlier request of the giver. After a nudge (a reminder to write to the person), there
+    /// may be no request at all. Then the subject is `Nothing`.
     pub subject: Subject,
     /// When the text is delivered.
     pub timing: Timing,
@@ -141,17 +141,17 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
     Some(Address { to, subject, timing })
 }
 
-/// Returns when a text is delivered. While the agent waits for other parties on behalf of the requests that the text
-/// answers or follows, a text to an agent is held until the wait ends, and a text to the person is sent at once as
-/// interim.
+/// Returns when a text is delivered. The agent may still wait for other parties on behalf of the requests that the text
+/// answers or follows. In this case, a text to an agent is held until the wait ends, and a text to the person is sent
+/// at once as interim. Otherwise, the text is final.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // The agent waits for the answer to its own request, which it made on behalf of no other request. Nothing tells
-        // what the answer is needed for, so the answer may matter for the text. In a deadlock, waiting for the answer
-        // would block all agents in the circle for ever.
+        // The agent waits for something that belongs to no request. Nothing tells what the agent needs it for, so it
+        // may matter for the text, and a text to an agent is held. In a deadlock the text is not held: otherwise all
+        // agents in the circle would wait for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {

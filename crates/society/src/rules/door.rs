@@ -33,8 +33,8 @@ pub struct Draft {
 /// How [`admit`] finds the requests that a draft answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// The draft answers the requests that its `request_id` names, else the oldest open request that the receiver made
-    /// to the sender.
+    /// The draft answers the requests that its `request_id` names. If it names none, the draft answers the oldest open
+    /// request that the receiver made to the sender.
     AsWritten,
     /// The draft is a closing text, which asks for nothing. The caller specifies what the text answers or follows.
     Closing(Subject),
@@ -70,7 +70,7 @@ pub struct DoorFacts {
     pub last_word: LastWord,
     /// Number of messages in the receiver's mailbox.
     pub queued: u64,
-    /// Number of times sender and receiver have answered each other in a row while neither did other work.
+    /// How often the sender and the receiver have answered each other in a row. Other work of one of them ends the row.
     pub exchanges: u64,
     /// The artifacts that the payload mentions and the sender may open.
     pub openable: BTreeSet<ArtifactId>,
@@ -197,8 +197,8 @@ fn relation(draft: &Draft, facts: &DoorFacts, receiver: &AgentId) -> Relation {
         Answering::Closing(Subject::Open(requests)) => {
             Relation { in_reply_to: requests.clone(), answers: requests.clone(), ..Relation::default() }
         }
-        // If both `in_reply_to` and `about` name the request, the message is a supplement: another message has already
-        // answered this request.
+        // The request is answered already, so this message is a supplement. A supplement names the request both in
+        // `in_reply_to` and in `about`.
         Answering::Closing(Subject::Settled(request)) => Relation {
             in_reply_to: vec![request.clone()],
             about: Some(request.clone()),
@@ -213,8 +213,9 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // The writer of an answer can name only requests that the receiver made. The writer of a request A can name a
-    // request B of any asker: then A is made on behalf of B.
+    // The ids in `request_id` mean different things. An answer names the requests that it answers, and the receiver
+    // must have made them. A new request names the request on behalf of which it is made, and any party may have made
+    // that one.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -242,15 +243,17 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     }
 }
 
-/// A new request A is made on behalf of an earlier request B if the sender needs the answer to A for its own answer to
-/// B. Returns B: the open request that the sender names in `request_id`; else the request that the sender works on.
+/// Returns the earlier request on behalf of which the sender makes a new request: the sender needs the answer to the
+/// new request for its own answer to the earlier one. The earlier request is the open request that the sender names in
+/// `request_id`. If the sender names none, it is the request that the sender works on.
 fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will get a further message after this message. This is so if the message is a report, or
-/// if the sender still waits on behalf of the request that the message answers or that the sender works on.
+/// Returns whether the message is interim: the person will get a further message later. A report is interim. Any other
+/// message is interim if the sender still waits for something that it needs for a request that the message answers, or
+/// for the request that the sender works on.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {
         return false;

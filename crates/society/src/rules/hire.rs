@@ -31,7 +31,8 @@ pub struct HireFacts {
     pub parent: Party,
     /// The parent's contact registry.
     pub contacts: Vec<KnownParty>,
-    /// The role that the parent named; `None` unless the parent or one of its descendants made the role in this task.
+    /// The role that the parent named. `None` if neither the parent nor one of its descendants made such a role in this
+    /// task.
     pub role: Option<Role>,
     /// Number of active children that the parent has in this task.
     pub children: u64,
@@ -41,8 +42,9 @@ pub struct HireFacts {
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// Checks whether [`hire`] would refuse because of the role, the limits or the collaborators. The caller calls this
-/// function before [`hire`], so that it makes no id for an agent that is not hired.
+/// Refuses what [`hire`] would refuse because of the role, the limits or the collaborators. The caller calls this
+/// function first, and makes the id of the new agent only if the function refuses nothing. Then the caller calls
+/// [`hire`].
 pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
     if facts.role.is_none() {
         return Err(Refusal::NotChildRole { role: wish.role.clone() });
@@ -81,7 +83,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut brief = wish.brief;
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
-        // Cannot be missing: `check_hire` found each collaborator.
+        // The collaborator cannot be missing, because `check_hire` has found every collaborator.
         // The model may have named the collaborator by its role. The brief of the new agent contains the id instead.
         let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
@@ -112,7 +114,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     Ok(changes)
 }
 
-/// A descendant (an agent below another agent) of the party that wants to end agents with [`end_subtree`].
+/// An agent below the party that calls [`end_subtree`] in order to end agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
     /// The id, which takes precedence over the names of roles.
@@ -154,8 +156,9 @@ pub fn end_subtree(
     Ok((target.id.clone(), active.map(end).collect()))
 }
 
-/// Finds the descendant that the caller named: the descendant with the id `meant`, else the descendant that still
-/// takes part and whose role has the name `meant`.
+/// Finds the descendant that the caller named. If a descendant has the id `meant`, the function returns this one.
+/// Otherwise `meant` is the name of a role, and the function finds the descendant that has this role and still takes
+/// part.
 fn descendant<'a>(meant: &str, descendants: &'a [Descendant]) -> Result<&'a Descendant, Refusal> {
     if let Some(by_id) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) {
         return Ok(by_id);

@@ -47,8 +47,8 @@ pub struct Unnamed {
     pub reminded: Reminded,
 }
 
-/// The text that ended a turn and is held: it is not sent yet, because the agent still waits for answers that it needs
-/// for the request.
+/// A text that ended a turn and is held. The agent still waits for answers that it needs for its request, so the text
+/// is not sent yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The request that the agent worked on in the turn that ended with the text.
@@ -98,7 +98,8 @@ pub enum Due {
     Remind {
         /// The asker that waits.
         asker: AgentId,
-        /// The open requests, oldest first. If no request is open: the requests for which the agent stored artifacts.
+        /// The open requests of the asker, oldest first. If none is open, the requests of the asker for which the agent
+        /// stored artifacts.
         requests: Vec<MessageId>,
     },
     /// Tell the asker that no answer will follow, and give the asker the texts and artifacts that the agent made.
@@ -110,8 +111,8 @@ pub enum Due {
     },
 }
 
-/// Returns what to do first, or `None` if nothing is left to do. The caller does what the result says, and then calls
-/// the function again with the changed facts.
+/// Returns the next thing to do, or `None` if nothing is left to do. The caller does it. This changes the facts, so the
+/// caller then calls the function again with the new facts.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)
@@ -121,8 +122,8 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // If the request of a held text is answered already, the agent needs no reminder. The text is delivered as a
-    // supplement.
+    // A held text whose request is answered already is delivered now, as a supplement. The agent needs no reminder of
+    // this request.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));

@@ -1,13 +1,12 @@
 //! Which groups of tools an agent may use.
 //!
-//! Root has the groups that the settings grant. An agent never has a group that its parent lacks,
-//! nor a group that the creator of its role lacks. The rights are computed at every tool call.
-//! So if a role or the settings no longer contain a group, all agents that depend on this role or on the settings
-//! lose the group at once.
+//! Root has the groups that the settings grant. Every other agent has only groups that its parent has, and that the
+//! creator of its role has. The rights are computed at every tool call. So when somebody removes a group from a role or
+//! from the settings, all agents that have the group from there lose it at once.
 //!
-//! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
-//! A role or the settings can give these tools under the name of any of these groups. If several servers share a group,
-//! the right to this group is given only by the name of the group or by `mcp:*`, not by the name of one server. So an
+//! The tools of an MCP server are in the server's own group, and in the further groups that the settings put the server
+//! into. A role or the settings can give these tools by the name of any of these groups. Several servers may share a
+//! group. The name of one server does not give the shared group: only the name of the group or `mcp:*` gives it. So an
 //! agent that may use only one server of the group cannot give another agent the right to all servers of the group.
 
 use crate::id::AgentId;
@@ -63,8 +62,8 @@ impl Rights {
         Self { root: root.to_vec(), chain: chain.to_vec(), servers: ServerGroups::default() }
     }
 
-    /// Returns the same rights, but the tools of an MCP server then also belong to the further groups that the settings
-    /// put the server into.
+    /// Returns the same rights with knowledge of the shared groups in `servers`. The tools of an MCP server then also
+    /// belong to the further groups that the settings put the server into.
     #[must_use]
     pub fn with_servers(self, servers: ServerGroups) -> Self {
         Self { servers, ..self }
@@ -210,8 +209,9 @@ mod tests {
         }
     }
 
-    /// The only group that a role names may be a group that every agent has, or a group that has no tools yet. Such a
-    /// role gives its agents no other group: its list is not empty, so it does not take over the rights of its creator.
+    /// A role may name only one group, and this group may be one that every agent has anyway or one that has no tools
+    /// yet. Such a role gives its agents no other group. Only a role with an empty list takes over the rights of its
+    /// creator.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

@@ -49,9 +49,9 @@ pub fn create_role(
     (role.clone(), vec![Change::RoleCreated(role)])
 }
 
-/// Finds the role that an agent means, by id, else by name. `usable` contains the roles that the agent may hire into.
-/// Roles that the agent made take precedence over roles that its descendants made. If the agent made no role of this
-/// name, but its descendants made several, refuses the name.
+/// Finds the role that an agent means. `usable` contains the roles that the agent may hire into. `meant` is the id of a
+/// role, or else the name of a role. If several roles have this name, the role that the agent itself made takes
+/// precedence. If its descendants made all of them, the name is refused as ambiguous.
 pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {
     let meant = meant.trim();
     if let Some(by_id) = usable.iter().find(|role| role.id.as_str() == meant) {

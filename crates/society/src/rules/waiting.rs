@@ -35,8 +35,9 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
         awaited.keys().map(|agent| (*agent, reachable(agent, &awaited))).collect();
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
-        // An agent can go on as soon as one of the parties that it waits for can go on. So an agent is in a deadlock
-        // only if each of these parties waits for this agent, directly or through other agents.
+        // An agent can go on as soon as any party that it waits for can go on. So an agent is in a deadlock only if all
+        // the parties that it waits for are stuck too: each of them waits for this agent, directly or through other
+        // agents.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -137,8 +138,8 @@ mod tests {
                     prop_assert!(of_agent.all(|wait| deadlock.agents.contains(&wait.awaited)));
                 }
             }
-            // For comparison, the stuck agents are found in another way: remove all agents that can go on, until only
-            // stuck agents are left. The stuck agents are in a deadlock, or wait for an agent that is in one.
+            // For comparison, the test finds the stuck agents in another way. It removes agents that can go on, until
+            // only stuck agents are left. Each of these is in a deadlock, or waits for an agent that is in one.
             let mut stuck: BTreeSet<AgentId> = waits.iter().map(|wait| wait.waits.clone()).filter(|agent| !busy.contains(agent) && !agent.is_user()).collect();
             loop {
                 let before = stuck.len();

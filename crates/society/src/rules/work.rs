@@ -36,8 +36,8 @@ pub fn named<'r>(
 /// message to itself, or the end of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The request that the agent wants to answer when the wait has ended. `None` if the agent waits for another
-    /// reason.
+    /// The request for whose answer the agent waits: when the wait has ended, the agent can answer this request. `None`
+    /// if the agent does not wait on behalf of a request.
     pub on_behalf_of: Option<MessageId>,
 }
 
@@ -50,13 +50,13 @@ pub struct RequestRow {
     pub from: AgentId,
     /// The party that was asked.
     pub to: AgentId,
-    /// The earlier request that the asker works on, if the asker makes this request in order to answer the earlier one;
-    /// otherwise `None`.
+    /// The earlier request on behalf of which the asker made this request: the asker needs the answer to this request
+    /// for its own answer to the earlier one. `None` if there is no such request.
     pub on_behalf_of: Option<MessageId>,
 }
 
-/// Returns the requests that a message answers or is about.
-/// If the message begins a turn, [`works_on`] derives from these requests which request the turn works on.
+/// Returns the requests that a message answers or is about. If a turn begins with this message, [`works_on`] uses these
+/// requests to find the request that the turn works on.
 pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }

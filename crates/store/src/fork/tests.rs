@@ -1,9 +1,9 @@
 use super::*;
 use crate::testing::Scratch;
 
-/// Writes rows into each table that a copy has, except records, approvals, permissions and sources. The rows describe
-/// an agent with a role, a worktree and two contacts. The agent has stored an artifact and holds a text for a request
-/// of root.
+/// Writes rows into each table that a copy has. Only records, approvals, permissions and sources get no rows. The rows
+/// describe an agent with a role, a worktree and two contacts. The agent has stored an artifact and holds a text. Both
+/// belong to a request of root.
 async fn society() -> Scratch {
     let scratch = Scratch::new().await;
     scratch

@@ -60,8 +60,8 @@ const TABLES: &[Table] = &[
     },
     Table { name: "commands", rows: "SELECT * FROM commands", read: |_| Ok(()) },
     Table { name: "seen", rows: "SELECT * FROM seen", read: |row| seen::check(row) },
-    // The statement `INTEGRITY` checks `found`, the full text index of this table, together with the structure of the
-    // file.
+    // The full text index of this table is the table `found`. It has no entry here, because the statement `INTEGRITY`
+    // checks it together with the structure of the file.
     Table { name: "findable", rows: "SELECT * FROM findable", read: |_| Ok(()) },
     Table { name: "sent", rows: "SELECT * FROM sent", read: |row| sent::read(row).map(drop) },
     Table { name: "sent_texts", rows: "SELECT * FROM sent_texts", read: |_| Ok(()) },

@@ -18,8 +18,9 @@ const COPY: &str = "VACUUM INTO ?1";
 const SHRINK: &str = "VACUUM";
 const MUCH_IS_FREE: &str =
     "SELECT freelist_count * 4 > page_count FROM pragma_freelist_count, pragma_page_count";
-/// The number of the first event to keep. Events are numbered in order of time, so all events before the first recent
-/// event are too old. If the clock was set back, an old event stays a little longer. The newest event always stays.
+/// The number of the first event to keep. The first event that is young enough is kept, and all later events. Events
+/// are numbered in order of time, so all earlier events are too old. If the clock was set back, an old event stays a
+/// little longer. The newest event always stays.
 const FIRST_KEPT: &str = "SELECT max(
         coalesce((SELECT seq FROM events WHERE created_at >= ?1 ORDER BY seq LIMIT 1), newest),
         newest - ?2 + 1)
@@ -48,8 +49,8 @@ const AT_START: u32 = 5_000;
 const LOOK: Duration = Duration::from_secs(2);
 /// SQLite runs this many steps between two calls of the function `go_on`. One step reads at most a page.
 const STEPS: i32 = 100;
-/// The most events that one transaction removes. The bound keeps the transaction short, because other writes wait for
-/// its commit.
+/// The most events that one transaction removes. Other writes wait for the commit of the transaction, so the bound
+/// keeps it short.
 pub(super) const BATCH: u32 = 5_000;
 
 /// Result codes of SQLite.
@@ -78,8 +79,8 @@ pub(crate) enum Checked {
     Partly,
 }
 
-/// Checks whether a database can be read, as long as `go_on` returns true. SQLite calls `go_on` after every [`STEPS`]
-/// steps.
+/// Checks whether a database can be read. SQLite calls `go_on` after every [`STEPS`] steps. When `go_on` returns false,
+/// the check ends early.
 pub(crate) async fn quick_check(
     connection: &mut Connection,
     file: &Path,
@@ -99,7 +100,7 @@ pub(crate) async fn quick_check(
     }
 }
 
-/// Lets a check go on for as long as a start may wait for it.
+/// Returns a `go_on` for a check at start. It ends the check before the check delays the start too much.
 pub(crate) fn at_start() -> impl FnMut() -> bool {
     let mut left = AT_START;
     move || {
@@ -108,14 +109,15 @@ pub(crate) fn at_start() -> impl FnMut() -> bool {
     }
 }
 
-/// Lets a check go on for [`LOOK`], because a person has asked for the check and waits for the result.
+/// Returns a `go_on` that lets a check go on for the time [`LOOK`]. It is for a check that a person has asked for and
+/// waits for.
 pub(crate) fn for_a_look() -> impl FnMut() -> bool {
     let deadline = Instant::now() + LOOK;
     move || Instant::now() < deadline
 }
 
-/// Returns whether the last process that wrote to a database has not closed it. SQLite removes the log (WAL) when the
-/// last connection closes.
+/// Returns whether the last process that wrote to a database ended without closing it. In this case, the log (WAL) is
+/// still there, because SQLite removes the log only when the last connection closes.
 pub(crate) fn was_left_open(file: &Path) -> bool {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
@@ -168,7 +170,8 @@ pub(crate) async fn copy(connection: &mut Connection, from: &Path, to: &Path) ->
     let Some(target) = to.to_str() else {
         return Err(failed(std::io::Error::other("the path is not UTF-8")));
     };
-    // SQLite accepts an empty target file, and keeps its permissions.
+    // First create an empty file that only its owner may read. SQLite accepts an empty target file, and keeps its
+    // permissions.
     create_private(to).map_err(failed)?;
     let copied = polity_sql::query(COPY).bind(target).execute(connection).await;
     polity_points::point!("backup::database_copied");

@@ -71,13 +71,13 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     // An interrupted check does not stop later checks on the same connection: this one finds the damage.
     quick_check(&mut connection, &file, for_a_look()).await.unwrap_err();
 
-    // The check of a database in use reads everything, unless it is ended.
+    // `check_structure` reads the whole database, unless `go_on` returns false.
     check_structure(&file, || true).await.unwrap_err();
     check_structure(&file, || false).await.unwrap();
 }
 
-/// Copies a database with its log while it is open, opens the copy, and returns whether the copy must be checked while
-/// it is used.
+/// Copies a database that may still be open, with its log, and opens the copy. Returns whether the store asks the
+/// caller to check the copy while using it.
 async fn is_to_be_checked(scratch: &Scratch) -> bool {
     let copy = tempfile::tempdir().unwrap();
     for name in ["polity.db", "polity.db-wal"] {
@@ -225,7 +225,7 @@ async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_els
     };
     let both = &["old-1", "old-2"];
     check("", both).await;
-    // No artifact is unneeded if the task has not ended, or if something has happened in the task recently.
+    // All artifacts are still needed if the task has not ended, or if something has happened in the task recently.
     check("UPDATE tasks SET state = 'open'", &[]).await;
     check("UPDATE tasks SET created_at = 2000", &[]).await;
     check("UPDATE turns SET created_at = 2000", &[]).await;

@@ -1,5 +1,6 @@
-//! Finds artifacts that nobody can need any more. Some belong to tasks that ended long ago, and nothing outside such
-//! tasks names them. The person stored the others some time ago and sent them to nobody.
+//! Finds artifacts that nobody can need any more. There are two groups. The artifacts of the first group belong to
+//! tasks that ended long ago, and nothing outside such tasks names them. The artifacts of the second group were stored
+//! by the person some time ago, and the person has sent them to nobody.
 
 use crate::{Error, Tx};
 use polity_society::id::ArtifactId;
@@ -41,9 +42,9 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since the time
-/// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since` and
-/// sent it to nobody.
+/// Returns the artifacts of both groups. The first group belongs to ended tasks in which nothing has happened since the
+/// time `since`, and nothing outside such tasks names these artifacts. The person stored the second group before
+/// `since` and has sent it to nobody.
 pub async fn find(connection: &mut Connection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;

@@ -22,21 +22,22 @@ const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
 /// The number of the newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
-/// The newest message between the first agent of a pair and any party other than the second agent.
-/// `SENT_ELSEWHERE` finds the messages that the first agent sent, and `HEARD_ELSEWHERE` the messages that it received.
-/// Notices of the system do not count.
+/// The newest message outside a pair of agents: `SENT_ELSEWHERE` finds the newest message that the first agent of the
+/// pair sent to a party other than the second agent. `HEARD_ELSEWHERE` finds the newest message that the first agent
+/// received from a party other than the second agent. Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
 /// The time when an agent last stored an artifact or hired an agent. Such work ends a series of messages between two
-/// agents. A time after ?3 (now) was written before the clock was set back. Such a time is ignored: otherwise every new
-/// message would seem older than that work.
+/// agents. Times after ?3 (now) are ignored: they were written before the clock was set back. With such a time, every
+/// new message would seem older than the work.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
-/// The senders of the messages between two agents, newest first. The setting `maxPairExchanges` bounds such a series of
-/// messages. Any sensible value of this setting is below the `LIMIT` of the statement.
+/// The senders of the messages between two agents, newest first. The statement reads at most as many messages as its
+/// `LIMIT`. This is enough, because the setting `maxPairExchanges` bounds such a series of messages, and any sensible
+/// value of the setting is below the `LIMIT`.
 const BETWEEN: &str = "SELECT sender FROM (
     SELECT seq, sender FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
@@ -150,8 +151,9 @@ pub struct Streak {
 }
 
 /// Counts the exchanges between two agents since the last other work of either agent. Other work means that the agent
-/// wrote to another party, heard from another party, stored an artifact or hired an agent. The count is 0 if the newest
-/// message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
+/// wrote to another party, heard from another party, stored an artifact or hired an agent. The next message goes from
+/// `sender` to `receiver`. If the newest message went in this direction, too, the next message belongs to the same
+/// exchange, and the count is 0.
 pub async fn streak(
     connection: &mut Connection,
     task: &TaskId,

@@ -10,9 +10,9 @@ use polity_sql::Json;
 use polity_sql::Row;
 use std::collections::BTreeSet;
 
-/// The open requests to a party in a task. An agent can answer only a request that it has read. For the person,
-/// queued requests count too, because nobody knows what a person has read. A request of the person stays open even if
-/// the turn that read it failed.
+/// The open requests to a party in a task. A request to an agent counts once the agent has read it, because the agent
+/// can answer it only then. A request to the person counts even while it is queued, because nobody knows what a person
+/// has read. A request from the person stays open even if the turn that read it failed.
 macro_rules! open_to {
     () => {
         "messages INDEXED BY messages_open_requests
@@ -20,9 +20,10 @@ macro_rules! open_to {
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
     };
 }
-/// Finds each request R that the agent ?1 cannot answer yet, because it still waits for something. The agent may wait
-/// for the answer to a request that it sent on behalf of R, or for the end of a turn that has answered such a request.
-/// It may also wait for a delayed message that it sent to itself, or for the end of a background command.
+/// Finds what the agent ?1 still waits for, and returns the request R for which it waits. R is the request that the
+/// agent can answer only after the wait. The agent waits for one of four things: the answer to a request that it sent
+/// on behalf of R, the end of a turn that has answered such a request, a delayed message that it sent to itself, or the
+/// end of a background command.
 macro_rules! pending {
     () => {
         "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
@@ -36,8 +37,9 @@ macro_rules! pending {
     WHERE agent = ?1 AND task = ?2 AND state = 'running'"
     };
 }
-/// Finds each request R on behalf of which the agent ?1 sent a request Q, if an answer, report or notice about Q is
-/// queued for the agent. The result is NULL for a queued message that leads to no R.
+/// Finds the answers, reports and notices that are queued for the agent ?1. Each of them is about a request Q that the
+/// agent sent, and the agent may have sent Q on behalf of a request R. Returns R. The result is NULL for a queued
+/// message that leads to no R.
 macro_rules! unheard {
     () => {
         "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
@@ -201,10 +203,10 @@ pub struct RequestsOf {
     pub works_on: Option<MessageId>,
     /// The open requests that the agent has read, oldest first.
     pub open: Vec<OpenRequest>,
-    /// The requests that the agent cannot answer yet, because it waits for something itself.
+    /// The requests that the agent cannot answer yet, because the agent itself waits for something.
     pub pending: Vec<Pending>,
-    /// The requests R on behalf of which the agent sent a request Q, if an answer, report or notice about Q is still
-    /// queued in its mailbox.
+    /// One request R for each answer, report or notice that is still queued in the agent's mailbox. The queued message
+    /// is about a request Q that the agent sent, and the agent sent Q on behalf of R.
     pub unheard: Vec<Pending>,
 }
 
@@ -243,7 +245,7 @@ pub async fn requests<'i>(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns the requests to an agent that it cannot answer yet, because it waits for something itself, such as the
+/// Returns the requests that an agent cannot answer yet, because the agent itself waits for something, such as the
 /// answer of another agent.
 pub async fn pending(connection: &mut Connection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
@@ -291,8 +293,8 @@ pub async fn waits(connection: &mut Connection, task: &TaskId) -> Result<Vec<Wai
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns the oldest unanswered requests of a task, each with its sender and its receiver. A request counts even if
-/// the turn that read it has failed, but not if it was bounced.
+/// Returns the oldest unanswered requests of a task, each with its sender and its receiver. Bounced requests do not
+/// count. A request whose turn has failed counts.
 pub async fn unanswered(
     connection: &mut Connection,
     task: &TaskId,

@@ -8,8 +8,8 @@ use polity_society::message::{
 use polity_society::time::Timestamp;
 use polity_sql::Row;
 
-/// Returns the state of the message in a row. The column `answered_by` shows whether the message was answered;
-/// the column `state` contains all other states.
+/// Returns the state of the message in a row. If the column `answered_by` has a value, the message was answered.
+/// Otherwise, the column `state` contains the state.
 pub(crate) fn state(row: &Row) -> MessageState {
     if row.get::<Option<String>, _>("answered_by").is_some() {
         return MessageState::Answered;

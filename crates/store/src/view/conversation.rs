@@ -19,8 +19,8 @@ const BY_SEQ: &str = "SELECT * FROM records WHERE seq IN (SELECT value FROM json
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[PLACES, BY_SEQ];
 
-/// Returns the newest records of a conversation before a given record, oldest first. Also returns the value of
-/// `before` for the next call, which gets older records.
+/// Returns the newest records of a conversation before a given record, oldest first. Also returns a number. If the
+/// caller passes this number as `before` in its next call, it gets the records before these.
 pub async fn part(
     connection: &mut Connection,
     texts: &Texts,

@@ -9,10 +9,12 @@ use polity_view::{About, AgentState, Awaited, Doing, MAX_AWAITED};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 
-/// What the rows of the database say about an agent. The first condition that is true decides. The function [`doing`]
-/// makes the same decision from [`Facts`], but a filter needs the decision inside the statement. `work` means that the
-/// agent has something to do. Only the running process knows what the agent does at this moment. The person has no
-/// work, but may have unread messages.
+/// What the rows of the database say about an agent. The first condition that is true decides. `work` means that the
+/// agent has something to do. What exactly the agent does at this moment, only the running process knows. The person
+/// has no work, but may have unread messages.
+///
+/// The function [`doing`] makes the same decision from [`Facts`]. It is repeated here, because a filter needs it inside
+/// the statement.
 pub(super) const BASE: &str =
     "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
     WHEN parked THEN 'parked' WHEN asking THEN 'asking' WHEN turning OR (unread > 0 AND id <> 'user') THEN 'work'
@@ -118,8 +120,8 @@ impl Facts {
 }
 
 /// Decides what an agent is doing. The rows (`facts`) decide whether the agent has work and may go on with it. `moment`
-/// is what the running process last saw the agent do. It counts only if the agent may go on: the process may still have
-/// an old value for an agent that was stopped.
+/// is what the running process last saw the agent do. If the agent may not go on, `moment` is ignored: the process may
+/// still have an old value for an agent that was stopped.
 pub(super) fn doing(facts: Facts, moment: Option<&Doing>) -> Doing {
     let Facts { ended, paused, parked, approval, work, awaited } = facts;
     if let Some(since) = ended {

@@ -93,9 +93,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// Adds a statement for the first matching events on one side. `condition` contains the beginning of the WHERE clause.
-/// `task` is a pair of a task id and a text. If it is given, the id follows the condition as a bound value, and then
-/// the text follows.
+/// Adds a statement for the first matching events on one side. The WHERE clause begins with `condition`. If `task` is
+/// given, the clause goes on with the task id (as a bound value), and then with the text that comes with the id.
 fn part(
     query: &mut Builder,
     condition: &'static str,
@@ -114,8 +113,8 @@ fn part(
     };
     if let Some(agent) = &filter.agent {
         query.push(" AND (agent = ").push_bind(agent.as_str().to_owned());
-        // Inside a JSON text, quotes are escaped with a backslash, so only the field `from` matches this, not a text
-        // that quotes such a field.
+        // Only the field `from` matches this. A text that quotes such a field does not match, because JSON escapes the
+        // quotes inside a text with a backslash.
         query.push(" OR kind = 'message_accepted' AND instr(body, ");
         query.push_bind(format!("\"from\":{}", json!(agent))).push(") > 0)");
     }

@@ -46,8 +46,8 @@ pub async fn list(
     Ok((shown(connection, texts, rows.iter()).await?, next))
 }
 
-/// Builds the statement for the numbers and sizes of a page's messages. The statement selects one message more than the
-/// page has room for, because that message shows that there is a next page. It sorts without reading texts.
+/// Builds the statement for a page: it finds the numbers and the sizes of the messages. It selects one message more
+/// than the page has room for. If this message exists, there is a next page. The statement sorts without reading texts.
 pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
     match filter.with.as_ref().map(AgentId::as_str) {
@@ -155,7 +155,7 @@ fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
         (true, true, false) => Some("messages_between"),
         (true, false, true) => Some("messages_heard"),
         (true, false, false) => Some("messages_of_task"),
-        // Nearly all messages are done or answered.
+        // Few messages are in this state, because nearly all messages are done or answered.
         _ if filter.state.is_some_and(|state| !matches!(state, Done | Answered)) => Some("messages_in_state"),
         (false, _, true) => Some("messages_to"),
         (false, true, false) => Some("messages_from"),

@@ -58,8 +58,8 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
 fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
-    // The agent waits for the answer to its own request, which it made on behalf of no other request.
-    // Nothing tells what the answer is needed for, so the answer may matter for this text.
+    // The agent waits for the answer to a request that it made on behalf of no other request. Nothing tells what the
+    // agent needs the answer for. So the answer may matter for this text, and the text is held.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
     // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
     // For example, this agent has hired an agent, and request 2 is a question of the hired agent.
@@ -117,8 +117,8 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
     let prompting = select(vec![Prompting::Ordinary, Prompting::Nudge, Prompting::Deadlock]);
     (requests, works_on, pending, prompting).prop_map(|(requests, works_on, pending, prompting)| {
         let open: Vec<(i64, &str)> = (1..).zip(requests).collect();
-        // The generator makes `works_on` without looking at the open requests. If an open request has the same id as
-        // `works_on`, both must be the same request, so the open request is taken.
+        // The generator makes `works_on` without looking at the open requests. So an open request may have the same id
+        // but another asker. Then the open request becomes `works_on`, because an id stands for only one request.
         let works_on = works_on.map(|(number, from)| {
             open.iter().find(|(open, _)| *open == number).copied().unwrap_or((number, from))
         });
@@ -165,7 +165,8 @@ proptest! {
         }
     }
 
-    /// In a circle, the agent that got the last request can answer: it made no request on behalf of this request.
+    /// In a circle of waiting agents, the agent that got the last request can answer at once. This agent has made no
+    /// further request on behalf of the last request.
     #[test]
     fn a_circle_is_broken_by_whoever_was_asked_last(facts in any_facts(), last in 100i64..200) {
         let asker = "lead-1111";

@@ -117,8 +117,8 @@ fn limits_are_held_at_the_door() {
         let admitted = admit(draft(LEAD, json!(text)), facts, number(99), &limits);
         admitted.map_or_else(|refusal| refusal.code(), |_| "ok")
     };
-    // The limit of 20 characters counts the JSON around the text, {"text":"…"}, which has eleven characters. So nine
-    // are left for the text.
+    // The limit is 20 characters. The JSON around the text, {"text":"…"}, counts too and has eleven characters. So the
+    // text may have nine.
     assert_eq!(code(&facts(), "123456789"), "ok");
     assert_eq!(code(&facts(), "1234567890"), "limit_reached");
     assert_eq!(code(&DoorFacts { queued: 2, ..facts() }, "x"), "ok");
@@ -235,7 +235,8 @@ fn an_answer_may_name_the_requests_that_it_answers() {
     };
     check(json!("m000000004"), &[4], &[]);
     check(json!(["m000000004", "m000000003", "m000000004"]), &[3, 4], &[]);
-    // If the sender names an earlier request, the message answers the oldest open request made on behalf of it.
+    // The sender names an earlier request. The message answers the oldest open request that was made on behalf of this
+    // earlier request.
     check(json!("m000000001"), &[4], &[]);
     check(json!("m000000002"), &[4], &[]);
     // An id that matches no request is reported as ignored, and the oldest request is answered.

@@ -178,7 +178,7 @@ fn an_agent_ends_with_all_below_it() {
         assert_eq!(changes, expect.iter().map(end).collect::<Vec<_>>(), "{meant}");
         assert_eq!(id.as_str(), expect[0]);
     };
-    // Agents that have ended already are not ended again. The agents below them are ended.
+    // Agents that have ended already are not ended again, but the agents below them are ended.
     check("lead-1", &["lead-1", "reader-1", "writer-1", "writer-2"]);
     check(" lead-2 ", &["lead-2"]);
     // `reader-1` is an id and also the name of a role. The id takes precedence.

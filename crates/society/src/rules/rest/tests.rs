@@ -93,7 +93,7 @@ fn what_was_stored_and_not_named_is_asked_for_even_after_an_answer() {
     };
     assert_eq!(due(&stored(Reminded::No)), remind(LEAD, &[4]));
     assert_eq!(due(&stored(Reminded::Yes)), give_up(LEAD, &[]));
-    // If requests are open, the reminder names only the open requests.
+    // The reminder names only the open request, and not the request for which the artifacts were stored.
     let both = RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], ..stored(Reminded::No) };
     assert_eq!(due(&both), remind(LEAD, &[5]));
 }
@@ -199,8 +199,8 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A text may stay held only if its request still needs an answer. Here, only requests of the person still
-            // need an answer. The nudge asks root for these answers.
+            // Every text that is still held belongs to a request that still needs an answer. As checked above, all
+            // such requests are requests of the person. For their answers, root gets the nudge.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }
