@@ -48,8 +48,7 @@ pub mod work;
 
 pub mod view;
 
-// These modules form a circle: `lost` uses the file names that `maintenance` declares, and `maintenance` calls
-// functions of `lost`.
+// Circle: `lost` uses the file names that `maintenance` declares, and `maintenance` calls functions of `lost`.
 pub mod maintenance;
 pub mod mint;
 

@@ -47,8 +47,8 @@ pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<T
     found(connection, TASKS, agent).await
 }
 
-/// Returns the tasks in which there is something of an agent to stop: work, as in [`tasks`], its parking, or a question
-/// to the person.
+/// Returns the tasks in which an agent can be stopped. In such a task, the agent has work (see [`tasks`]), or is
+/// parked, or waits for the answer of the person to a question.
 pub async fn to_stop(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
     found(connection, TO_STOP, agent).await
 }

@@ -1,6 +1,6 @@
 //! The writer: the one part of the program that writes to the database. It is a thread, because a commit waits for the
-//! disk. It runs the waiting jobs in one transaction, each after a savepoint. It answers their callers and rings bells
-//! only after the commit.
+//! disk. It runs all waiting jobs in one transaction. If there are several, it sets a savepoint before each, so that it
+//! can undo one job alone. Only after the commit, it answers the callers of the jobs and rings bells.
 
 use super::place::{Gone, Place};
 use super::trouble::Trouble;
@@ -22,8 +22,8 @@ pub struct Tx {
     pub connection: Connection,
     /// The time of the transaction. All rows that the transaction writes get this time.
     pub now: Timestamp,
-    /// The conversations that waited for a turn which has ended in this job. Before the job ends, the module `rest` of
-    /// the runtime checks whether their agents now have texts to deliver.
+    /// The conversations that have stopped waiting: this job has ended the turn that they waited for. Before the job
+    /// ends, the module `rest` of the runtime checks whether their agents now have texts to deliver.
     pub released: Vec<Conversation>,
     bells: Vec<Bell>,
     newest_event: i64,
@@ -48,7 +48,8 @@ impl Tx {
         Ok(self.mark(name))
     }
 
-    /// Notes how many signals are pending, so that [`Tx::forget`] can drop the signals that are added later.
+    /// Notes how many signals are pending now. [`Tx::forget`] can then drop the signals that were added after this
+    /// moment.
     fn mark(&self, name: &'static str) -> Savepoint {
         Savepoint {
             name,
@@ -207,8 +208,8 @@ pub(super) fn start(
     let tx =
         Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
     let writer = Writer { tx, waiting, bells, events, place, failed: 0 };
-    // Jobs are futures that wait only for the database, so they never wait for the runtime. But they may use the
-    // runtime's context, for example to log.
+    // A job is a future that waits only for the database. So this thread can run it without the threads of the
+    // runtime. But the job may use the context of the runtime, for example to log.
     let runtime = tokio::runtime::Handle::current();
     std::thread::Builder::new().name("writer".to_owned()).spawn(move || runtime.block_on(writer.run()))?;
     Ok((Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen, to_check: false }))

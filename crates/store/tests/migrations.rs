@@ -1,14 +1,14 @@
 //! Tests that opening a database with any earlier schema migrates the schema and keeps all rows.
 //!
 //! The directory `kept` has one database of each schema, written down as SQL statements. A kept database has the
-//! tables, the rows and the recorded checksums of its time. If somebody changes a migration that was applied to it,
-//! polity refuses the kept database, as it would refuse every old database of a person. Therefore a kept database never
-//! changes.
+//! tables, the rows and the recorded checksums of its time, and never changes. If somebody changes a migration that was
+//! applied to a kept database, polity refuses this database. In the same way, polity would refuse all old databases of
+//! people.
 //!
 //! A script made the databases of the schemas 1 to 13 with Python's `sqlite3` and the SQLite of this workspace. Like
-//! sqlx, it ran each migration in a transaction, and recorded the SHA-384 of the migration's text. After each migration
-//! it wrote rows into the new tables and columns, as polity writes them, and wrote the database down as [`dump`] does.
-//! So each database also has the rows of those before it.
+//! sqlx, it ran each migration in a transaction, and recorded the SHA-384 of the migration's text. After each
+//! migration, the script wrote rows into the new tables and columns, as polity writes them. Then it wrote the database
+//! down as [`dump`] does. So each database also has the rows of all earlier databases.
 //!
 //! After you have added a migration, make the database of the new schema with this command:
 //!
@@ -35,8 +35,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 const BYTES: &[u8] = b"the picture";
 
-/// Queries for the rows of the kept databases. Each item has the first schema whose database has the rows, the query,
-/// and what the query finds in the current schema.
+/// Queries for the rows of the kept databases. The first part of each item is the number of a schema: the databases of
+/// this schema and of all later ones have the rows. The second part is the query, and the third is what the query finds
+/// after the migration to the current schema.
 const ROWS: &[(usize, &str, &[&str])] = &[
     (1, "SELECT agent FROM contacts WHERE owner = 'root' ORDER BY agent", &["reader-1", "user"]),
     (
@@ -202,8 +203,8 @@ async fn a_database_of_every_earlier_schema_is_brought_up_to_date_and_loses_noth
     }
 }
 
-/// Opening a database of the newest schema does not compare checksums, so the test above would not find a change of the
-/// newest migration. The database would be refused only after the next migration.
+/// This test finds a change of the newest migration. The test above would not find it, because opening a database of
+/// the newest schema does not compare checksums. Polity would refuse the database only when a further migration exists.
 #[tokio::test]
 async fn no_migration_has_changed_since_it_was_applied() {
     for schema in 1..=newest() {

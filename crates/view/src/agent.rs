@@ -37,9 +37,9 @@ pub struct AgentView {
     pub state: AgentState,
     /// What the agent is doing, with the details of this state.
     pub doing: Doing,
-    /// The service that serves the agent now. While the agent calls a service or waits for one, it is that service,
-    /// even a fallback. Otherwise, it is the service of the agent's role; for root, it is the default service, because
-    /// root may use a different service in each task. Absent for the person.
+    /// The service that serves the agent now. While the agent calls a service or waits for a service, this service is
+    /// shown, even if it is a fallback. Otherwise, the service of the agent's role is shown. For root, this is the
+    /// default service, because root may use a different service in each task. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// The model of the agent's service.
@@ -69,13 +69,13 @@ pub struct AgentFilter {
     /// the usage in this task. For root, it also shows the service that root uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only agents in this state. If the state is `ended`, `includeEnded` is not needed.
+    /// Only agents in this state. With the state `ended`, the field `ended` is not needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<AgentState>,
     /// Only agents of this role, given by id or by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Only agents whose role's service has this capability now.
+    /// Only agents with this capability: the service of the agent's role must have it now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
     /// The direction of `capability`; `input` by default.
@@ -144,7 +144,7 @@ pub struct AgentDetail {
     /// The groups of tools that the agent's role names. An empty list does not restrict the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
-    /// For each group of tools, whether the agent may use it now, and what forbids it.
+    /// For each group of tools, whether the agent may use the group now. If not, also what forbids the group.
     #[serde(default)]
     pub rights: Vec<RightView>,
     /// The task brief that the agent was hired with.
@@ -192,7 +192,8 @@ pub struct ContactView {
     /// The interface spec of the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// A description of the damage, if the contact's row in the database, or the row of the contact's role, is damaged.
+    /// A description of the damage, if there is any: the row of the contact in the database is damaged, or the row of
+    /// the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
@@ -238,7 +239,8 @@ pub struct RolePatch {
     /// The new interface spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The new required capabilities. They do not change the service; only `serviceId` does.
+    /// The new required capabilities. The role keeps its service, even if the service does not meet them: only
+    /// `serviceId` changes the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
     /// The new groups of tools. An empty list means the groups of the role's creator.

@@ -94,8 +94,8 @@ pub struct ApprovalFilter {
     /// Only questions in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ApprovalState>,
-    /// Only questions that are older than the question with this number. The request for the next page passes the
-    /// `next` of the previous page.
+    /// Only questions that are older than the question with this number. To get the next page, pass the value of `next`
+    /// from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub after: Option<i64>,
@@ -132,7 +132,7 @@ pub struct ApprovalAnswer {
 pub struct PermissionView {
     /// The id of the permission.
     pub id: PermissionId,
-    /// The task for which the permission was given; absent if it is for every task.
+    /// The task in which the permission applies. Absent if the permission applies in every task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The tool that may be called.

@@ -39,6 +39,7 @@ pub struct CommandView {
     pub memory_bytes: u64,
     /// Number of processes.
     pub processes: u64,
-    /// Bytes that the command added on disk; 0 unless the free space of the disk has become noticeably smaller.
+    /// Bytes that the command added on disk. As long as the free space of the disk has not become noticeably smaller,
+    /// polity does not measure this, and the value is 0.
     pub disk_bytes: u64,
 }

@@ -14,8 +14,9 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 /// `paused`, `parked`, `asking` about a call, `thinking`, `running`, `retrying`, `queued`, `ready`, `asking` a question,
 /// `waiting`, `idle`.
 ///
-/// Only the rows of the database tell whether an agent has work. The variants `thinking`, `running`, `retrying` and
-/// `queued` tell how far an agent is with its work; the process that runs the society knows them and stores them nowhere.
+/// Whether an agent has work, only the rows of the database tell. How far an agent is with its work, the variants
+/// `thinking`, `running`, `retrying` and `queued` tell. Only the process that runs the society knows these variants,
+/// and it stores them nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Doing {
@@ -34,7 +35,7 @@ pub enum Doing {
         task: TaskId,
         /// The service that is called now. It may be a fallback.
         service: ServiceId,
-        /// The number of this attempt in its call, from 1.
+        /// The number of this attempt, counted from 1 for each call.
         attempt: u32,
         /// When the request was sent.
         since: i64,
@@ -53,9 +54,9 @@ pub enum Doing {
         task: TaskId,
         /// The service that the agent waits for.
         service: ServiceId,
-        /// The place in the queue of the service, from 1. Absent after the agent has left the queue: polity then
-        /// prepares the request. If the task's budget has no room for this call yet, polity waits until other calls
-        /// have ended.
+        /// The place in the queue of the service, from 1. Absent once the agent has left the queue. Polity then
+        /// prepares the request. Before that, polity may wait until other calls have ended, so that the task's budget
+        /// has room for this call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u64>,
         /// When the agent began to wait.
@@ -188,7 +189,7 @@ pub struct Silence {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentState {
-    /// The agent has asked the person a question, or asks the person whether it may make a call.
+    /// The agent wants an answer from the person: to a question, or about a call that the person must allow.
     Asking,
     /// The agent has sent a request to a model, and the answer is not complete.
     Thinking,
@@ -196,7 +197,7 @@ pub enum AgentState {
     Running,
     /// The agent pauses after a failed call, before it tries again.
     Retrying,
-    /// The agent waits for its model: the service must first serve others, or admits nobody for a while.
+    /// The agent waits for its model. The service must serve other agents first, or it gets no calls for a while.
     Queued,
     /// The agent has work, but no other state describes what it does.
     Ready,
@@ -221,7 +222,8 @@ impl AgentState {
         self.into()
     }
 
-    /// Returns whether an agent in this state can do its next work without waiting for another agent or the person.
+    /// Returns whether an agent in this state has work that it can do now. Then the agent waits neither for another
+    /// agent nor for the person.
     pub fn is_at_work(self) -> bool {
         matches!(self, Self::Thinking | Self::Running | Self::Retrying | Self::Queued | Self::Ready)
     }
@@ -276,8 +278,8 @@ impl Doing {
         }
     }
 
-    /// Returns the service that the agent calls, that it waits for before its call, or that it will call again after a
-    /// failure.
+    /// Returns the service that the agent calls now or next. The agent may wait for its call, or may pause after a
+    /// failed call.
     pub fn service(&self) -> Option<&ServiceId> {
         match self {
             Self::Thinking { service, .. }
@@ -295,8 +297,8 @@ impl Doing {
     }
 }
 
-/// What an agent does at this moment, and what its model has said since the previous glimpse: a transient event of an
-/// event stream. Glimpses have no numbers and are not stored, and some may be lost.
+/// A transient event of an event stream: what an agent does at this moment, and what its model has said since the
+/// previous glimpse. Glimpses have no numbers and are not stored, and some may be lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Glimpse {
@@ -304,8 +306,8 @@ pub struct Glimpse {
     pub agent: AgentId,
     /// The task for which the agent works.
     pub task: TaskId,
-    /// What the agent does. Absent once the agent is neither thinking, running, retrying nor queued; the stored events
-    /// then tell what happened next.
+    /// What the agent does, as long as it is thinking, running, retrying or queued. Absent afterwards: then the stored
+    /// events tell what happened next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
     /// What the model has said since the previous glimpse; present while its answer arrives.
@@ -317,8 +319,8 @@ pub struct Glimpse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Said {
-    /// The number of the attempt, counted since the start of the daemon. If it differs from the number in the previous
-    /// glimpse, a new answer has begun, and the texts of earlier glimpses do not belong to it.
+    /// The number of the attempt, counted since the start of the daemon. If this number differs from the number in the
+    /// previous glimpse, a new answer has begun. The texts of earlier glimpses do not belong to the new answer.
     pub answer: u64,
     /// The next piece of the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -152,8 +152,8 @@ pub enum Event {
         /// The resumed agent.
         agent: AgentId,
     },
-    /// The person stopped an agent in a task: its turn ended, its waiting messages and its questions to the person were
-    /// dropped, and it is parked no longer.
+    /// The person stopped an agent in a task. The agent's turn was ended. The messages that waited for the agent and
+    /// its questions to the person were dropped. If the agent was parked in the task, this has ended, too.
     AgentStopped {
         /// The task in which the agent was stopped.
         task: TaskId,
@@ -195,10 +195,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
         #[schemars(with = "Vec<MessageId>")]
         in_reply_to: Vec<MessageId>,
-        /// Whether the message is final, or more messages will follow.
+        /// Whether the message is final or interim. After an interim message, more messages will follow.
         finality: Finality,
     },
-    /// A message that was sent as interim now counts as the final answer: nothing more will follow. The message is not
+    /// An earlier interim message now counts as the final answer, because nothing more will follow. The message is not
     /// sent again.
     AnswerSettled {
         /// The task of the message.
@@ -303,25 +303,26 @@ pub enum Event {
         reason: String,
         /// What happens next.
         next: NextAttempt,
-        /// If the server blames media: the declared capabilities that are probably wrong.
+        /// The declared capabilities that are probably wrong. Present only if the server gives media in the request as
+        /// the reason of the failure.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
         /// The number of the sent request. Absent if no request was sent.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sent: Option<i64>,
     },
-    /// Polity asked the fallback of a service instead of the service itself, because the service is down or has asked
-    /// for a pause.
+    /// Polity sent a call to the fallback of a service. The service itself was skipped, because it is down or wants no
+    /// calls for a while.
     ServiceSkipped {
         /// The task of the turn.
         task: TaskId,
         /// The agent whose turn made the call.
         agent: AgentId,
-        /// The service that was not asked.
+        /// The service that was skipped.
         service: ServiceId,
-        /// The service that was asked instead.
+        /// The service that got the call instead.
         fallback: ServiceId,
-        /// Why the service was not asked.
+        /// Why the service was skipped.
         reason: String,
     },
     /// A tool that acts outside the society begins to run.
@@ -363,7 +364,7 @@ pub enum Event {
         /// The beginning of the arguments, as JSON.
         arguments: String,
     },
-    /// A question about a call was answered or dropped, or it expired.
+    /// A question about a call has ended: the person answered it, or it was dropped, or it expired.
     ApprovalEnded {
         /// The task of the turn.
         task: TaskId,
@@ -531,7 +532,7 @@ impl Event {
         }
     }
 
-    /// Returns the name of a message type in events; `None` means a notice of the system.
+    /// Returns the name that events use for a message type. `None` stands for a notice of the system.
     pub fn type_name(message_type: Option<MessageType>) -> String {
         message_type.map_or(NOTICE, MessageType::as_str).to_owned()
     }

@@ -3,26 +3,27 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a cleaning removes in addition to the data that nobody needs.
+/// How a cleaning works. It always removes the data that nobody needs. The filter can add further data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FreeingFilter {
-    /// Also artifacts of tasks in which nothing has happened for this many seconds.
+    /// If this is set, the cleaning also removes artifacts of tasks in which nothing has happened for this many
+    /// seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older_than_seconds: Option<u64>,
-    /// Also everything in the trash.
+    /// Whether the cleaning also removes everything in the trash.
     pub empty_trash: bool,
-    /// Only count, and remove nothing.
+    /// Whether the cleaning only counts what it would remove, and removes nothing.
     pub dry_run: bool,
 }
 
-/// What a cleaning has removed or, if it only counted, would remove.
+/// What a cleaning has removed. If the cleaning only counted, this is what it would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FreedView {
     /// Number of artifacts that `olderThanSeconds` selects.
     pub artifacts: u64,
-    /// Stored bytes that no artifact needs. They are in the trash now, unless it was emptied.
+    /// Stored bytes that no artifact needs. These bytes are in the trash now, unless the trash was emptied.
     pub stored: AmountView,
     /// Stored bytes that were removed from the trash.
     pub trash: AmountView,

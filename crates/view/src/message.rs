@@ -39,12 +39,12 @@ pub struct MessageView {
     /// The request that a report, a notice or a supplement belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<MessageId>,
-    /// The request that the sender worked on when it made this request.
+    /// The earlier request that the sender needs to answer with the help of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,
-    /// Whether the message is final, or more messages will follow.
+    /// Whether the message is final or interim. After an interim message, more messages will follow.
     pub finality: Finality,
     /// The state of the message.
     pub state: MessageState,
@@ -120,8 +120,8 @@ pub struct MessageFilter {
 pub struct MessagePage {
     /// The messages in the requested order.
     pub messages: Vec<MessageView>,
-    /// The last message of the page, if more may follow. The request for the next page passes it as `after`, or as
-    /// `before` if the newest messages come first.
+    /// The last message of the page. Absent if no more messages follow. To get the next page, pass this id as `after`.
+    /// If the newest messages come first, pass it as `before` instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<MessageId>,
 }
@@ -134,10 +134,10 @@ pub struct ConversationView {
     pub agent: AgentId,
     /// The task in which the agent has the conversation.
     pub task: TaskId,
-    /// The newest records whose number is below the parameter `before`, oldest first; without `before`, the newest of
-    /// all.
+    /// The newest records of the conversation, oldest first. If the request has the parameter `before`, only records
+    /// with a number below `before` count.
     pub entries: Vec<EntryView>,
-    /// The value of `before` for the request that gets the next older records, if there are any.
+    /// To get older records, pass this value as `before` in the next request. Absent if there are no older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
@@ -155,9 +155,9 @@ pub struct EntryView {
     /// If the record is an answer of a model: the number of the sent request that the model answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<i64>,
-    /// The record as a JSON object. Its field `record` contains its type. If the type is `heard`, `message` is the
-    /// whole message, or only the id if the message was removed. If the row in the database is damaged, the type is
-    /// `damaged`, and `reason` contains what is wrong.
+    /// The record as a JSON object. The field `record` contains the type of the record. If the type is `heard`, the
+    /// field `message` contains the whole message. If the message was removed, it contains only the id. If the row in
+    /// the database is damaged, the type is `damaged`, and the field `reason` contains what is wrong.
     pub record: Map<String, Value>,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NowFilter {
-    /// Largest number of cards, and largest number of stuck things.
+    /// The most cards to return. The same limit applies to the stuck things.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -90,7 +90,7 @@ pub enum Deed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckView {
-    /// A text that distinguishes this thing from all other things, as long as it is stuck.
+    /// A text that identifies this thing: as long as the thing is stuck, no other thing has the same text.
     pub key: String,
     /// Since when it is stuck.
     pub since: i64,
@@ -162,7 +162,8 @@ pub enum Stuck {
         trouble: Trouble,
         /// Whether polity sends calls to the service.
         circuit: Circuit,
-        /// The time until which the service gets no calls; for a silent server, the time until which polity waits.
+        /// Until this time, the service gets no calls. If the server is silent: until this time, polity waits for the
+        /// server.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<i64>,
         /// The most recent failure.
@@ -223,8 +224,8 @@ pub enum Remedy {
         /// The agent.
         agent: AgentId,
     },
-    /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`. Then resume the agent in `resume`, if
-    /// present.
+    /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`. If the field `resume` is present, then
+    /// resume the agent that it names.
     Service {
         /// The role.
         role: RoleId,
@@ -236,8 +237,8 @@ pub enum Remedy {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<AgentId>,
     },
-    /// Begin a turn of root again with another service, in a new task: `POST /api/tasks/{task}/fork` with `turn` and
-    /// `service`. The task itself stays as it is. Root has no role whose service could be changed.
+    /// Root has no role whose service could be changed. Instead, begin a turn of root again with another service, in a
+    /// new task: `POST /api/tasks/{task}/fork` with `turn` and `service`. The task itself stays as it is.
     RunAgain {
         /// The task.
         task: TaskId,

@@ -22,13 +22,13 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum SearchKind {
-    /// A task, by the prompt that began it.
+    /// A task. The search looks at the prompt that began the task.
     Task,
-    /// An agent, by its id, name, role and brief.
+    /// An agent. The search looks at its id, name, role and brief.
     Agent,
     /// A message.
     Message,
-    /// An artifact, by its id, name, label and, if it is a text, by the beginning of the text.
+    /// An artifact. The search looks at its id, name and label, and at the beginning of its text if it is a text.
     Artifact,
 }
 
@@ -83,11 +83,11 @@ pub struct SearchHit {
     /// The receiver of a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentId>,
-    /// The part of the text in which searched words first occur, in pieces.
+    /// A part of the text, in pieces: the part around the first of the searched words.
     pub snippet: Vec<SnippetPiece>,
     /// When it was created.
     pub created_at: i64,
-    /// Whether it is finished: the agent has ended, or nothing is left to do in the task.
+    /// Whether the agent has ended, or nothing is left to do in the task.
     pub over: bool,
 }
 

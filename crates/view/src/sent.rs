@@ -63,8 +63,9 @@ pub struct SentRequest {
     pub at: i64,
     /// How the request showed the artifacts of the conversation.
     pub shown: Vec<Shown>,
-    /// The body of the request, byte for byte as it was sent, except that each medium in base64 is replaced by its
-    /// reference and its length, in angle brackets. Absent if the task had no room left for the texts of requests.
+    /// The body of the request as it was sent, byte for byte. Only the media in base64 are replaced: in place of each
+    /// medium, there are its reference and its length, in angle brackets. Absent if the task had no room left for the
+    /// texts of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }

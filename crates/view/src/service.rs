@@ -23,8 +23,8 @@ pub struct ServiceView {
     pub base_url: String,
     /// The input and output capabilities of the model.
     pub capabilities: Capabilities,
-    /// Whether agents get tools on this service. False only if the configuration declares output capabilities without
-    /// `tool_calling`.
+    /// Whether agents get tools on this service. They get tools, unless the configuration declares output capabilities
+    /// and `tool_calling` is not among them.
     pub calls_tools: bool,
     /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
@@ -45,8 +45,8 @@ pub struct ServiceView {
     pub price: Option<PriceView>,
     /// Whether this is the default service.
     pub is_default: bool,
-    /// Whether the API key of the service is available. If the key comes from an environment variable: whether the
-    /// variable is set now.
+    /// Whether the API key of the service is available. A key that comes from an environment variable is available if
+    /// the variable is set now.
     pub key_set: bool,
     /// Number of live agents that the service serves.
     pub agents: u64,
@@ -73,7 +73,8 @@ pub struct PriceView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedMedia {
-    /// Whether the service gets no media at all now, because it refused several media and accepted none.
+    /// True if polity now sends the service no media at all. This is so after the service has refused several media and
+    /// accepted none.
     pub all: bool,
     /// The artifacts that the service has refused.
     pub artifacts: Vec<ArtifactId>,
@@ -95,7 +96,8 @@ pub struct ServiceState {
     /// The most recent failure. Absent once the service has answered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// The time of the first failure since the service last answered. Absent while the service answers.
+    /// The time at which the service began to fail: its first failure after its last answer. Absent while the service
+    /// answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<i64>,
 }

@@ -62,9 +62,9 @@ pub enum WarningCode {
 pub struct Forked {
     /// The new task.
     pub task: TaskId,
-    /// The agent whose turn begins again: the id of the agent's copy in the new task.
+    /// The agent whose turn begins again. This is the id of its copy in the new task.
     pub agent: AgentId,
-    /// The message with which the turn begins: the id of the message's copy in the new task.
+    /// The message with which the turn begins. This is the id of its copy in the new task.
     pub message: MessageId,
     /// The task that was copied.
     pub from: TaskId,
@@ -78,7 +78,8 @@ pub struct Forked {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewFork {
-    /// The turn that the new task begins again. Each record of a conversation contains the number of its turn.
+    /// The number of the turn that the new task begins again. Clients find the number in the records of a conversation:
+    /// each record contains the number of its turn.
     pub turn: i64,
     /// Another service for the agent of the turn. For root, the service applies to the new task. For any other agent,
     /// it applies to the agent's role in the new task.
@@ -118,8 +119,8 @@ pub struct EventFilter {
 pub struct EventPage {
     /// The events; empty if there are no more. Events whose rows are damaged are left out.
     pub events: Vec<Entry>,
-    /// The value of `after` for the next page. If this page was requested with `before`: the value of `before` for the
-    /// page of older events.
+    /// To get the next page, pass this value as `after`. If this page was requested with `before`, pass this value as
+    /// `before` instead, to get the page of older events.
     pub next: i64,
     /// The number of the oldest event that still exists. Older events were removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

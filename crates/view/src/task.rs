@@ -104,7 +104,7 @@ pub struct UsageSum {
     pub prompt_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
-    /// The cost in the currency of the services' prices. Absent if no service that answered has a price.
+    /// The cost in the currency of the services' prices. Absent if none of the services that answered has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -121,7 +121,8 @@ pub struct UsageFilter {
     pub agent: Option<AgentId>,
 }
 
-/// Tokens and costs, in total and grouped. If a group has too many rows, only the largest are listed.
+/// Tokens and costs: the total, and lists by task, agent and service. If a list is too long, it contains only the
+/// largest rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageView {

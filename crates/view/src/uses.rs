@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ArtifactUses {
     /// The messages that attach the artifact.
     pub messages: Vec<Attached>,
-    /// How model calls showed the artifact: one entry for calls that are alike.
+    /// How model calls showed the artifact. Calls that are alike share one entry.
     pub shown: Vec<ShownTo>,
     /// Whether there may be older uses that this answer leaves out.
     pub more: bool,

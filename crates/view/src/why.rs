@@ -26,7 +26,7 @@ pub struct Why {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "fact", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Fact {
-    /// A request described an artifact to an agent's model instead of showing it.
+    /// A request did not show an artifact to an agent's model, but contained a description of the artifact instead.
     Described {
         /// The artifact.
         artifact: ArtifactId,
@@ -63,18 +63,18 @@ pub enum Fact {
     },
     /// No other service could take the content.
     NobodyCan,
-    /// The agent knew no agent on these services.
+    /// None of the agent's contacts used one of these services.
     NoContactOn {
         /// The agent.
         agent: AgentId,
         /// The services.
         services: Vec<ServiceId>,
     },
-    /// The agent knew other agents that could take the content. The agent could have sent it to them.
+    /// The agent had contacts that could take the content, so it could have sent the content to one of them.
     HasContacts {
         /// The agent.
         agent: AgentId,
-        /// The agents that could take it.
+        /// The contacts that could take the content.
         contacts: Vec<AgentId>,
     },
     /// A call of a tool was refused.
@@ -118,13 +118,13 @@ pub enum Fact {
         /// The next step.
         next: NextAttempt,
     },
-    /// A service was not asked, and its fallback was asked instead.
+    /// A call skipped a service and went to the fallback of this service instead.
     ServiceSkipped {
-        /// The service that was not asked.
+        /// The service that was skipped.
         service: ServiceId,
-        /// The service that was asked.
+        /// The service that got the call instead.
         fallback: ServiceId,
-        /// Why the service was not asked.
+        /// Why the service was skipped.
         reason: String,
     },
     /// A turn of an agent failed.
@@ -190,7 +190,7 @@ pub enum Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "remedy", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum WhyRemedy {
-    /// Give the agent that needs help a new contact: an agent that can help.
+    /// Introduce an agent that can help to the agent that needs help, so that they become contacts.
     Introduce {
         /// The agent that can help.
         agent: AgentId,
@@ -210,7 +210,7 @@ pub enum WhyRemedy {
         /// The service.
         service: ServiceId,
     },
-    /// Tell the agent to hire somebody on this service.
+    /// Tell the agent to hire somebody who uses this service.
     Hire {
         /// The agent.
         agent: AgentId,
@@ -255,7 +255,7 @@ pub enum WhyRemedy {
         /// The task.
         task: TaskId,
     },
-    /// Begin a turn again in a fork of the task: the turn that sent the request.
+    /// Begin the turn that sent the request again, in a fork of the task.
     RunAgain {
         /// The agent whose turn it is.
         agent: AgentId,
@@ -263,7 +263,8 @@ pub enum WhyRemedy {
         task: TaskId,
         /// The turn.
         turn: i64,
-        /// A service that can take what the agent's service does not take; absent if no particular service helps.
+        /// A service that can take the content that the agent's service does not take. Absent if no particular service
+        /// helps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         service: Option<ServiceId>,
     },
@@ -273,10 +274,11 @@ pub enum WhyRemedy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WhyFilter {
-    /// For an artifact: only requests of this agent.
+    /// Only requests of this agent count. This applies only to the explanation of an artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// For an artifact: the request of this number; by default, the newest request that described the artifact.
+    /// The number of the request to explain. By default, the newest request that described the artifact is explained.
+    /// This applies only to the explanation of an artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<i64>,
 }

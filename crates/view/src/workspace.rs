@@ -120,8 +120,8 @@ pub struct ChangesView {
 pub enum RecordingView {
     /// Each turn that changes something ends with a commit.
     Turns,
-    /// The workspace is a directory of the person, where polity records nothing. It records only the changes in
-    /// agents' own worktrees.
+    /// The workspace is a directory of the person. Polity records nothing there, but only the changes in agents' own
+    /// worktrees.
     Worktrees,
     /// Git is missing or too old on this machine, so nothing is recorded.
     Nothing,

@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(15);
 /// then with br.
 const MOST_ENCODINGS: usize = 3;
 
-/// Maximum zstd window, as the exponent of a power of two. 2^23 bytes are 8 MiB, the limit in RFC 9659.
+/// The binary logarithm of the maximum zstd window in bytes. 2^23 bytes are 8 MiB, the limit in RFC 9659.
 const ZSTD_WINDOW: u32 = 23;
 
 type Source = Pin<Box<dyn AsyncBufRead + Send>>;
@@ -102,8 +102,8 @@ fn encodings(response: &reqwest::Response, host: &str) -> Result<Vec<Encoding>, 
     Ok(encodings)
 }
 
-/// Returns the bytes of the body as the server sends them, still compressed. Fails after `limit` bytes, because a
-/// server could send an endless compressed body that decompresses to nothing.
+/// Returns the bytes of the body as the server sends them, still compressed. Fails after `limit` bytes. A limit on the
+/// decompressed bytes alone is not enough, because a server could send an endless body that decompresses to nothing.
 fn wire(response: reqwest::Response, limit: u64) -> Source {
     let mut taken: u64 = 0;
     let pieces = response.bytes_stream().map(move |piece| {

@@ -54,7 +54,7 @@ pub enum Error {
         /// The reason that the caller gives.
         reason: String,
     },
-    /// The server redirects a request that changes something, such as a POST, to another origin.
+    /// The server redirects a request to another origin, and the request changes something, as a POST does.
     #[error(
         "the server redirects this {method} to another origin, `{to}`; polity does not send data on by itself: send \
          the {method} to that address if you trust it"

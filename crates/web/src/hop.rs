@@ -20,8 +20,8 @@ use crate::shown::shown_url;
 /// Time limit for one connection with its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Maximum size of all headers of an answer together, in bytes. The HTTP library itself also refuses more than 100
-/// headers, and more than 400 KiB.
+/// Maximum size of all headers of an answer together, in bytes. The HTTP library has limits of its own: at most 100
+/// headers, and at most 400 KiB.
 const LARGEST_HEADERS: usize = 64 * 1024;
 
 /// The encodings that `body` decodes.
@@ -37,7 +37,7 @@ pub(crate) struct Answer {
 pub(crate) struct Network {
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) tls: ClientConfig,
-    /// In tests, every request to a public address goes to the test server at this address instead.
+    /// The address of the test server. In tests, all requests to public addresses go there instead.
     #[cfg(test)]
     pub(crate) stand_in: Option<SocketAddr>,
 }
@@ -96,8 +96,8 @@ impl Network {
         Ok(response)
     }
 
-    /// Builds an HTTP client that can reach only the given addresses. Each request gets a new client, so no request
-    /// uses a connection to an address that was judged for an earlier request.
+    /// Builds an HTTP client that can reach only the given addresses. Each request gets a new client. Otherwise, a
+    /// request could use an open connection of an earlier request, to an address that was not judged for this request.
     fn client(&self, addresses: Vec<SocketAddr>) -> reqwest::Result<reqwest::Client> {
         let addresses = addresses.into_iter().map(|address| self.dialled(address)).collect();
         reqwest::Client::builder()

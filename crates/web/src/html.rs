@@ -41,7 +41,7 @@ pub struct Readable {
     pub part: Part,
     /// The links of the whole page, each once, at most 200.
     pub links: Vec<Link>,
-    /// Number of characters of hidden text that were left out.
+    /// How many characters of hidden text were left out.
     pub hidden: usize,
     /// Whether a part of the page is missing because the page exceeded a bound.
     pub cut: Cut,

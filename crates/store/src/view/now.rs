@@ -171,8 +171,8 @@ async fn newest(connection: &mut Connection, open: &Open) -> Result<HashMap<Conv
     Ok(rows.iter().filter_map(at).collect())
 }
 
-/// Returns, for each conversation, the newest record of one of these kinds, with its time: the agent heard a message,
-/// the model replied, the turn failed, or the turn was stopped.
+/// Returns the newest record of each conversation, with the time of the record. Only records of these kinds count: the
+/// agent heard a message, the model replied, the turn failed, or the turn was stopped.
 pub async fn last(
     connection: &mut Connection,
     conversations: &[Conversation],

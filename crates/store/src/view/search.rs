@@ -1,9 +1,11 @@
 //! Searches the prompts, messages, agents and artifacts, newest first.
 //!
 //! The index contains groups of three characters. With these groups, the index finds the rows that may contain all
-//! words of a search. This module then reads the texts of these rows and checks them. For a word of one or two
-//! characters, the index finds the rows with any group that begins with this word. If more than `MOST_GROUPS` groups
-//! begin with the word, the word is too frequent, and the index is not used for it.
+//! words of a search. This module then reads the texts of these rows, and keeps the rows that really contain the words.
+//!
+//! A word of one or two characters is shorter than a group. For such a word, the index finds the rows that have any
+//! group that begins with the word. If more than `MOST_GROUPS` groups begin with the word, the word is too frequent,
+//! and the index is not used for it.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +21,9 @@ use words::{Word, any_of, snippet, words};
 
 /// The groups of the index that begin with the short word `?1`. `?2` is a text that sorts after all these groups.
 const GROUPS: &str = "SELECT term FROM found_groups WHERE term >= ?1 AND term < ?2 LIMIT ?3";
-/// The rows, each with the columns that a hit shows, and with the text that was indexed. The triggers of the migration
-/// `0012_search.sql` build the same text; they only add two line breaks at its end.
+/// The rows, each with the columns that a hit shows, and with the text that was indexed. This statement builds the text
+/// like the triggers of the migration `0012_search.sql`. The only difference is that the triggers add two line breaks
+/// at the end.
 const ROWS: &str =
     "SELECT f.seq, f.kind, f.id, f.task, f.created_at, m.sender, m.receiver, x.owner, a.ended_at, t.state,
     CASE f.kind WHEN 'agent' THEN coalesce(a.name, r.name) WHEN 'artifact' THEN coalesce(x.filename, x.label) END AS name,
@@ -128,7 +131,8 @@ fn matching(filter: &SearchFilter, index: Option<&str>, before: i64) -> Builder 
     if let Some(index) = index {
         query.push(" AND f.seq IN (SELECT rowid FROM found WHERE found MATCH ").push_bind(index.to_owned());
         query.push(" AND rowid < ").push_bind(before).push(" ORDER BY rowid DESC");
-        // Without a filter, the statement returns every row that the index finds, so the index may stop at the limit.
+        // A filter leaves out some of the rows that the index finds, so the index must not stop at the limit. Without a
+        // filter, it may stop there.
         if filter.task.is_none() && filter.kind.is_none() {
             query.push(" LIMIT ").push_bind(BATCH);
         }
@@ -150,7 +154,8 @@ fn matching(filter: &SearchFilter, index: Option<&str>, before: i64) -> Builder 
     query
 }
 
-/// Reads a hit, without its snippet. A prompt that began a task is shown as a message if messages were asked for.
+/// Reads a hit, without its snippet. The prompt that began a task is a hit of the kind `task`. If the caller wants
+/// messages, the prompt is shown as a message.
 fn hit(row: &Row, wanted: Option<SearchKind>) -> SearchHit {
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
     let found = super::as_far_as_it_goes(row, "kind").parse().unwrap_or(SearchKind::Message);

@@ -10,8 +10,8 @@ use serde_json::json;
 
 /// The most events that each of the two statements returns.
 const MOST: i64 = 500;
-/// Uses in other tasks are looked for only in this many of the newest events, because a search through all events would
-/// take too long.
+/// The search for uses in other tasks reads only this many of the newest events. A search through all events would take
+/// too long.
 const RECENT: i64 = 20_000;
 
 const IN_TASK: &str = "SELECT seq, body, created_at FROM events INDEXED BY events_of_task
@@ -28,8 +28,8 @@ pub(crate) const STATEMENTS: &[&str] = &[IN_TASK, ELSEWHERE];
 
 /// Returns where an artifact of a task was used: in this task, and recently in other tasks.
 pub async fn of(connection: &mut Connection, id: &ArtifactId, task: &TaskId) -> Result<ArtifactUses, Error> {
-    // Search for the id together with its quotes. If the text of a message quotes the id, JSON puts a backslash before
-    // each quote, so such a text does not match.
+    // Search for the id together with the quotes around it. Then only a JSON string that is the id matches. A text of a
+    // message that contains the quoted id does not match, because JSON puts a backslash before a quote in a text.
     let named = json!(id).to_string();
     let mut found: Vec<Entry> = Vec::new();
     let mut more = false;

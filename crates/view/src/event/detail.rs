@@ -14,12 +14,12 @@ pub struct Shown {
     pub artifact: ArtifactId,
     /// The form in which the model got the artifact.
     pub routing: Routing,
-    /// Why the artifact was described, if it was.
+    /// Why the model got only a description of the artifact. Absent if the model got the artifact itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<WhyDescribed>,
 }
 
-/// Why an artifact was described to a model, with the facts at the time of the request.
+/// Why a model got only a description of an artifact, with the facts at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhyDescribed {
@@ -32,7 +32,7 @@ pub struct WhyDescribed {
     /// The other services that could take the artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceId>,
-    /// The agent's contacts that one of these services serves.
+    /// The contacts of the agent whose model service is one of these services.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contacts: Vec<AgentId>,
 }
@@ -73,7 +73,7 @@ pub enum Because {
     NotConvertible,
     /// The content is a picture that cannot be decoded.
     Damaged,
-    /// The request had no room for the media of earlier messages beside newer media.
+    /// The content belongs to an earlier message. The media of newer messages left no room for it in the request.
     EarlierAttachment {
         /// Maximum bytes of the media of one request.
         limit: u64,

@@ -12,8 +12,8 @@ const NO_TEXT: &[&str] = &[
     "video", "map", "svg", "datalist", "noembed", "noframes", "param", "source", "track",
 ];
 
-/// Removes scripts, styles and all hidden elements. Returns the number of characters of the hidden text, without
-/// scripts and styles.
+/// Removes scripts, styles and all hidden elements. Returns how many characters the hidden elements had. The characters
+/// of scripts and styles do not count.
 pub(super) fn remove(document: &Document) -> usize {
     let hiding = by_style_sheets(document);
     let mut hidden = 0;

@@ -1,6 +1,6 @@
 //! Renames elements that the Markdown writer does not know, so that their texts do not run together. Also flattens
-//! lists and quotations that are nested too deeply. Otherwise the Markdown writer would take very long, because it
-//! copies all lines of an inner list once for each level.
+//! lists, quotations and tables that are nested too deeply. Otherwise, the Markdown writer would take very long: at
+//! each level of nesting, it copies all lines of the inner levels again.
 
 use dom_query::{Document, NodeRef};
 

@@ -4,9 +4,9 @@
 //! takes a minute. The filter after the tokenizer is too late to prevent this. So this module escapes the `<` of such
 //! a tag before the tokenizer reads the document.
 //!
-//! A `<` inside a script, for example, does not begin a tag. This module does not distinguish such cases: it checks
-//! each `<` that could begin a tag, so a page cannot hide a tag from the check. An unnecessary escape does no harm:
-//! scripts are dropped anyway, and in the value of an attribute `&lt;` means `<`.
+//! This module checks each `<` that could begin a tag, so a page cannot hide a tag from the check. Some of these `<` do
+//! not begin a tag, because they are inside a script or in the value of an attribute. To escape them is unnecessary,
+//! but does no harm: scripts are dropped anyway, and in the value of an attribute, `&lt;` means `<`.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,8 @@ pub(super) fn bounded(html: &str) -> Cow<'_, str> {
     let scan = Scan { bytes, double: positions(html, '"'), single: positions(html, '\'') };
     let mut bounded = String::new();
     let mut copied = 0;
-    // Escape each `<` before this place without a check, because it is inside a tag that exceeds a bound.
+    // The end of the last tag that exceeded a bound, as far as it was read. Each `<` before this place is inside the
+    // tag, and is escaped without a check.
     let mut escape_before = 0;
     for (at, _) in html.match_indices('<') {
         if at >= escape_before {
@@ -96,8 +97,8 @@ impl Scan<'_> {
         Some(at)
     }
 
-    /// Returns the first place, from `at` on, whose byte does not meet the condition. Examines at most one byte more
-    /// than [`LONGEST_STRETCH`].
+    /// Returns the first place from `at` on whose byte does not meet the condition `holds`. Stops one byte beyond
+    /// [`LONGEST_STRETCH`], because the stretch is then too long anyway.
     fn skip(&self, at: usize, holds: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let stretch = rest.iter().take(LONGEST_STRETCH + 1).take_while(|byte| holds(**byte)).count();

@@ -1,5 +1,5 @@
-//! Builds the tree of the library `dom_query` and counts its nodes, because the tree itself cannot report their
-//! number.
+//! Builds the tree of the library `dom_query`. Also counts the nodes of the tree, because the tree itself cannot report
+//! how many nodes it has.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref};
