@@ -110,8 +110,8 @@ pub struct Checked {
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows. A daemon may store a blob in between. Listed last, this blob would count
-    // as unneeded if its row was not read.
+    // List the blobs before reading the rows. Otherwise, a daemon could store a blob in between: the blob would be in
+    // the list, but its row would not have been read. So the blob would count as unneeded.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,

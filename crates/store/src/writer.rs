@@ -1,6 +1,6 @@
 //! The writer: the one part of the program that writes to the database. It is a thread, because a commit waits for the
 //! disk. It runs all waiting jobs in one transaction. If there are several, it sets a savepoint before each, so that it
-//! can undo one job alone. Only after the commit, it answers the callers of the jobs and rings bells.
+//! can undo one job alone. It answers the callers of the jobs and rings bells only after the commit.
 
 use super::place::{Gone, Place};
 use super::trouble::Trouble;

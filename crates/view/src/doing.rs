@@ -14,9 +14,9 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 /// `paused`, `parked`, `asking` about a call, `thinking`, `running`, `retrying`, `queued`, `ready`, `asking` a question,
 /// `waiting`, `idle`.
 ///
-/// Whether an agent has work, only the rows of the database tell. How far an agent is with its work, the variants
-/// `thinking`, `running`, `retrying` and `queued` tell. Only the process that runs the society knows these variants,
-/// and it stores them nowhere.
+/// Only the rows of the database tell whether an agent has work. The variants `thinking`, `running`, `retrying` and
+/// `queued` tell how far an agent is with its work. Only the process that runs the society knows this, and it stores
+/// this nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Doing {
@@ -55,8 +55,8 @@ pub enum Doing {
         /// The service that the agent waits for.
         service: ServiceId,
         /// The place in the queue of the service, from 1. Absent once the agent has left the queue. Polity then
-        /// prepares the request. Before that, polity may wait until other calls have ended, so that the task's budget
-        /// has room for this call.
+        /// prepares the request. If the task's budget has no room for this call yet, polity first waits until other
+        /// calls have ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u64>,
         /// When the agent began to wait.

@@ -303,8 +303,8 @@ pub enum Event {
         reason: String,
         /// What happens next.
         next: NextAttempt,
-        /// The declared capabilities that are probably wrong. Present only if the server gives media in the request as
-        /// the reason of the failure.
+        /// The declared capabilities that are probably wrong. Present only if media in the request are the probable
+        /// reason of the failure.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
         /// The number of the sent request. Absent if no request was sent.

@@ -39,7 +39,8 @@ pub struct MessageView {
     /// The request that a report, a notice or a supplement belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<MessageId>,
-    /// The earlier request that the sender needs to answer with the help of this request.
+    /// The earlier request on behalf of which the sender made this request: the sender needs the answer to this request
+    /// for its own answer to the earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.

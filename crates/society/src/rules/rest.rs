@@ -111,8 +111,8 @@ pub enum Due {
     },
 }
 
-/// Returns the next thing to do, or `None` if nothing is left to do. The caller does it. This changes the facts, so the
-/// caller then calls the function again with the new facts.
+/// Returns the next thing to do, or `None` if nothing is left to do. The caller does what the result says. This changes
+/// the facts, so the caller then calls the function again with the new facts.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)

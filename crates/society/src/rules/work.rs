@@ -36,8 +36,8 @@ pub fn named<'r>(
 /// message to itself, or the end of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The request for whose answer the agent waits: when the wait has ended, the agent can answer this request. `None`
-    /// if the agent does not wait on behalf of a request.
+    /// The request on behalf of which the agent waits: after the wait, the agent can answer this request. `None` if the
+    /// agent does not wait on behalf of a request.
     pub on_behalf_of: Option<MessageId>,
 }
 

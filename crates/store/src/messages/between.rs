@@ -22,9 +22,9 @@ const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
 /// The number of the newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
-/// The newest message outside a pair of agents: `SENT_ELSEWHERE` finds the newest message that the first agent of the
-/// pair sent to a party other than the second agent. `HEARD_ELSEWHERE` finds the newest message that the first agent
-/// received from a party other than the second agent. Notices of the system do not count.
+/// The newest message between the first agent of a pair and a third party. `SENT_ELSEWHERE` finds the newest message
+/// that the first agent sent to a third party. `HEARD_ELSEWHERE` finds the newest message that it received from one.
+/// Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard

@@ -20,10 +20,10 @@ macro_rules! open_to {
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
     };
 }
-/// Finds what the agent ?1 still waits for, and returns the request R for which it waits. R is the request that the
-/// agent can answer only after the wait. The agent waits for one of four things: the answer to a request that it sent
-/// on behalf of R, the end of a turn that has answered such a request, a delayed message that it sent to itself, or the
-/// end of a background command.
+/// Finds what the agent ?1 still waits for, and returns the request R on behalf of which it waits. The agent can answer
+/// R only after the wait. The agent waits for one of four things: the answer to a request that it sent on behalf of R,
+/// the end of a turn that has answered such a request, a delayed message that it sent to itself, or the end of a
+/// background command.
 macro_rules! pending {
     () => {
         "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
@@ -37,9 +37,9 @@ macro_rules! pending {
     WHERE agent = ?1 AND task = ?2 AND state = 'running'"
     };
 }
-/// Finds the answers, reports and notices that are queued for the agent ?1. Each of them is about a request Q that the
-/// agent sent, and the agent may have sent Q on behalf of a request R. Returns R. The result is NULL for a queued
-/// message that leads to no R.
+/// Finds the answers, reports and notices that are queued for the agent ?1, and follows each of them to a request R:
+/// the queued message is about a request Q that the agent sent, and the agent sent Q on behalf of R. The result is R,
+/// or NULL for a queued message that leads to no R.
 macro_rules! unheard {
     () => {
         "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
@@ -205,8 +205,8 @@ pub struct RequestsOf {
     pub open: Vec<OpenRequest>,
     /// The requests that the agent cannot answer yet, because the agent itself waits for something.
     pub pending: Vec<Pending>,
-    /// One request R for each answer, report or notice that is still queued in the agent's mailbox. The queued message
-    /// is about a request Q that the agent sent, and the agent sent Q on behalf of R.
+    /// The requests R to which the answers, reports and notices in the agent's mailbox lead: such a queued message is
+    /// about a request Q that the agent sent, and the agent sent Q on behalf of R.
     pub unheard: Vec<Pending>,
 }
 

@@ -10,11 +10,11 @@ use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 
 /// What the rows of the database say about an agent. The first condition that is true decides. `work` means that the
-/// agent has something to do. What exactly the agent does at this moment, only the running process knows. The person
+/// agent has something to do. Only the running process knows what exactly the agent does at this moment. The person
 /// has no work, but may have unread messages.
 ///
-/// The function [`doing`] makes the same decision from [`Facts`]. It is repeated here, because a filter needs it inside
-/// the statement.
+/// The function [`doing`] makes the same decision from [`Facts`]. A filter needs the decision inside the statement, so
+/// the decision is repeated here.
 pub(super) const BASE: &str =
     "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
     WHEN parked THEN 'parked' WHEN asking THEN 'asking' WHEN turning OR (unread > 0 AND id <> 'user') THEN 'work'

@@ -1,5 +1,5 @@
 //! Reads the open work of a society at one moment, for the views that show the present. The statements read the rows of
-//! open work, the rows of agents and the newest records. They read no other rows, so finished work costs nothing.
+//! open work, the rows of agents and the newest records. Of finished work, they read no other rows.
 
 use crate::record::Record;
 use crate::{Conversation, Error};
