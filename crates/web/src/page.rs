@@ -20,8 +20,8 @@ use kind::Kind;
 const ACCEPT: &str =
     "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.9,*/*;q=0.8";
 
-/// The permits for conversions: each conversion of a page holds one. So the process converts only a few pages at the
-/// same time. This limit is needed because a hostile page can keep a thread busy for seconds.
+/// Limits how many pages the process converts at the same time: each conversion holds a permit. The limit is needed
+/// because a hostile page can keep a thread busy for seconds.
 static CONVERSIONS: Semaphore = Semaphore::const_new(4);
 
 /// The content that was found at an address.
@@ -36,7 +36,7 @@ pub enum Page {
 /// A page as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextPage {
-    /// The HTTP status. A page with an error status, such as 404, has a text too.
+    /// The HTTP status. It can be an error, such as 404: a page with an error has a text too.
     pub status: u16,
     /// The address that answered, after all redirects.
     pub url: Url,
@@ -107,8 +107,8 @@ impl Response {
         }
     }
 
-    /// Returns the media type, without parameters, from the header `Content-Type`. Without this header, returns a
-    /// guess.
+    /// Returns the media type without parameters. It comes from the header `Content-Type`. If this header is missing,
+    /// the media type is guessed from the body.
     pub fn mime(&self) -> String {
         kind::of(self.content_type.as_deref().unwrap_or_default(), &self.body).1
     }

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::request::{Request, only_reads, text_of};
 use crate::shown::shown_url;
 
-/// The headers that the next request keeps if it goes to another origin. Any other header may contain a secret that
-/// is only for the first origin.
+/// The headers that the next request keeps if it goes to another origin. All other headers are removed, because they
+/// may contain a secret that is only for the first origin.
 const HARMLESS: &[HeaderName] = &[
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -66,8 +66,8 @@ pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -
     Ok(Next::Follow(Box::new(Request { method, url, headers: kept, body })))
 }
 
-/// Returns the method of the next request, as in the Fetch standard: 303 turns every method except HEAD into GET; 301
-/// and 302 turn POST into GET.
+/// Returns the method of the next request, as in the Fetch standard. After a 303, the method is GET, unless it was
+/// HEAD. After a 301 or 302, POST becomes GET. In all other cases, the method stays the same.
 fn method_after(status: StatusCode, method: &Method) -> Method {
     let becomes_get = match status.as_u16() {
         303 => *method != Method::HEAD,

@@ -13,8 +13,8 @@ use crate::shown::{one_line, shown_url};
 const METHODS: &[Method] =
     &[Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Headers that a tool cannot set. They describe the connection or the length of the message. If one of them had
-/// a wrong value, the server could read another request than the request that polity has checked.
+/// Headers that a tool cannot set. They describe the connection or the length of the message. A wrong value could make
+/// the server understand a different request from the one that polity has checked.
 const FORBIDDEN: &[HeaderName] =
     &[HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 
@@ -109,13 +109,13 @@ pub struct Response {
     pub status: u16,
     /// The URL that answered, after all redirects.
     pub final_url: Url,
-    /// The headers that matter to a reader, in the order of their arrival; each at most 1,000 characters.
+    /// The headers that matter to a reader, in the order of their arrival. Each value has at most 1,000 characters.
     pub headers: Vec<(String, String)>,
     /// The header `Content-Type`: the media type with its parameters, in one line.
     pub content_type: Option<String>,
     /// The body, decompressed.
     pub body: Bytes,
-    /// The URLs that redirected, in order, without the final one.
+    /// The URLs that answered with a redirect, in order. `final_url` is not among them.
     pub redirects: Vec<Url>,
 }
 

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use futures::future::BoxFuture;
 
-/// Resolves names to addresses. For the first request and after each redirect, polity resolves the name of the host
-/// once, judges all its addresses, and connects only to these addresses.
+/// Resolves names to addresses. For the first request and for each redirect, polity resolves the name of the host once.
+/// It judges all addresses of the name, and connects only to these addresses.
 pub trait Resolve: Send + Sync {
     /// Returns all addresses of a name.
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;

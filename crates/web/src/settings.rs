@@ -10,7 +10,8 @@ use url::Url;
 pub(crate) use allowed::bare;
 pub use allowed::{AllowedHost, AllowedHostError};
 
-/// The settings `tools.web.*`. The caller has already replaced values such as `${NAME}` by environment variables.
+/// The settings `tools.web.*`. The caller has already replaced each reference such as `${NAME}` by the value of the
+/// environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Settings {
@@ -18,7 +19,8 @@ pub struct Settings {
     pub allow_hosts: Vec<AllowedHost>,
     /// The provider that `search` asks. Without a provider there is no search.
     pub search: Option<Search>,
-    /// Maximum size of a response body in bytes, before and after decompression. Default: 20 MiB.
+    /// Maximum size of a response body in bytes. It applies to the compressed and to the decompressed body. Default: 20
+    /// MiB.
     pub max_bytes: u64,
     /// Maximum number of redirects per request. Default: 10.
     pub max_redirects: u32,

@@ -12,9 +12,9 @@ pub(crate) fn visible_chars(text: &str) -> String {
 fn is_unseen(char: char) -> bool {
     match char {
         '\n' | '\t' => false,
-        // Soft hyphen, Mongolian vowel separator, zero-width space, direction marks and overrides, invisible
-        // operators, byte order mark, annotations. The joiners U+200C and U+200D are kept, because words and emoji
-        // need them.
+        // These are: soft hyphen, Mongolian vowel separator, zero-width space, direction marks and overrides, invisible
+        // operators, byte order mark, annotations. The joiners U+200C and U+200D are not among them and are kept,
+        // because words and emoji need them.
         '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
         // The block "Tags" of Unicode, which is an invisible copy of ASCII, and the variation selectors beside it.
@@ -49,7 +49,7 @@ pub(crate) fn one_line(text: &str, longest: usize) -> String {
     line
 }
 
-/// Returns a URL, or another text of a server, in the form for an error: one line of at most [`LONGEST`] characters.
+/// Returns a URL, or another text of a server, as an error shows it: one line of at most [`LONGEST`] characters.
 pub(crate) fn shown_url(text: &str) -> String {
     one_line(text, LONGEST)
 }

@@ -81,7 +81,7 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns all requests so far, heads and bodies. A connection without a request counts as an empty request.
+    /// Returns the head and the body of each request so far. A connection without a request counts as an empty request.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.lock().expect("no panic").clone()
     }

@@ -19,7 +19,8 @@ use crate::resolve::{Resolve, SystemResolver};
 use crate::settings::Settings;
 use crate::shown::shown_url;
 
-/// The caller's own rules about URLs. If they forbid a URL, `Err` contains the reason, which the model reads.
+/// The caller's own rules about URLs. The function returns `Err` if the rules forbid a URL. The error is the reason,
+/// which the model reads.
 pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// The caller's instructions for one request, page or search.
@@ -27,8 +28,8 @@ pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 pub struct Call {
     /// The caller cancels this token to end the call at once.
     pub cancel: CancellationToken,
-    /// Decides whether the first URL and the URL of each redirect may be requested, in addition to polity's own
-    /// rules.
+    /// The caller's own rules. Both these rules and polity's own rules must allow the first URL and the URL of each
+    /// redirect.
     pub permit: Permit,
 }
 
@@ -72,7 +73,7 @@ impl Web {
         Ok(Self { settings: Arc::new(settings), network: Arc::new(network) })
     }
 
-    /// Returns a copy of this `Web` with other settings. Unlike [`Web::new`], does not read the root certificates
+    /// Returns a copy of this `Web` with other settings. The copy shares the root certificates, so they are not read
     /// again.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
@@ -105,7 +106,7 @@ impl Web {
         }
     }
 
-    /// Sends a request and, if the server redirects it, the next requests. Judges the URL of each request.
+    /// Sends a request and follows its redirects. Judges the URL of each request that is sent.
     pub(crate) async fn follow(&self, first: Request, call: &Call) -> Result<Response, Error> {
         let limit = self.settings.max_redirects;
         let mut request = first;

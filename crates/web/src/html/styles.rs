@@ -17,14 +17,14 @@ pub(super) struct Rule {
     pub(super) effect: Effect,
 }
 
-/// Maximum number of rules that are read from all style sheets of a page together.
+/// Maximum number of rules per page. All style sheets of the page count together.
 pub(super) const MOST_RULES: usize = 200;
 
 /// Maximum length of a selector, in bytes. Rules with a longer selector are ignored.
 const LONGEST_SELECTOR: usize = 200;
 
-/// Returns whether declarations, such as those in an attribute `style`, hide or show their element; `None` if the
-/// declarations do neither.
+/// Returns the effect of declarations, such as those in an attribute `style`, on their element. Returns `None` if the
+/// declarations neither hide nor show the element.
 pub(super) fn effect_of(declarations: &str) -> Option<Effect> {
     let mut effect = None;
     let mut is_out_of_flow = false;
@@ -103,8 +103,8 @@ pub(super) fn rules(sheet: &str) -> Vec<Rule> {
     rules
 }
 
-/// Returns whether a rule of a style sheet hides or shows elements. Ignores `opacity`, because on many sites the text
-/// is transparent until a script shows it.
+/// Returns the effect of a rule of a style sheet. Ignores `opacity`: on many sites, the text is transparent at first
+/// and a script shows it later.
 fn sheet_effect(declarations: &str) -> Option<Effect> {
     let counted: Vec<&str> = declarations
         .split(';')
@@ -113,7 +113,8 @@ fn sheet_effect(declarations: &str) -> Option<Effect> {
     effect_of(&counted.join(";"))
 }
 
-/// Returns whether the rules in a block such as `@media screen` apply when a reader sees the page on a screen.
+/// Returns whether the rules in a block apply on a screen. `prelude` is the text before the block, such as `@media
+/// screen`.
 fn applies(prelude: &str) -> bool {
     let prelude = prelude.to_ascii_lowercase();
     let is_for_screens = prelude.starts_with("@media")
@@ -123,7 +124,7 @@ fn applies(prelude: &str) -> bool {
     is_for_screens || prelude.starts_with("@layer") || prelude.starts_with("@supports")
 }
 
-/// Returns the text after the end of a block. `inside` begins inside this block, which may contain other blocks.
+/// Returns the text after the end of a block. `inside` begins inside the block. The block may contain other blocks.
 fn after_block(inside: &str) -> &str {
     let mut depth = 1_usize;
     for (at, byte) in inside.bytes().enumerate() {

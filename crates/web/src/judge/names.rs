@@ -5,8 +5,8 @@
 const PRIVATE_ENDINGS: &[&str] =
     &["localhost", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "onion"];
 
-/// Returns whether a name can only belong to this machine or its network. Polity does not resolve such a name, because
-/// the lookup would reveal the name to a name server. For all other names, polity judges the addresses.
+/// Returns whether a name can only belong to this machine or its network. Polity does not look up such a name, because
+/// a name server would learn it. Polity looks up all other names, and judges their addresses.
 pub(super) fn can_only_be_private(name: &str) -> bool {
     let is_single_label = !name.contains('.');
     is_single_label

@@ -123,7 +123,7 @@ fn no_spelling_of_a_private_place_gets_through() {
         ("http://example.com:0/", "port"),
         ("http://example.com:70000/", "no URL"),
     ];
-    // The list must not become shorter unnoticed.
+    // This assertion fails if somebody shortens the list.
     let distinct: BTreeSet<&str> = forms.iter().map(|(url, _)| *url).collect();
     assert!(distinct.len() >= 90, "{}", distinct.len());
     for (url, expected) in forms {
@@ -169,12 +169,12 @@ fn the_person_can_open_a_private_place_and_no_other() {
         ("http://corp/", "*.corp", "private name"),
         ("http://10.1.2.3/", "10.0.0.0/8", "goes"),
         ("http://[fd00::1]:3000/", "[fd00::1]:3000", "goes"),
-        // An entry of `allowHosts` without a port does not allow ports of protocols other than HTTP, such as 25. An
-        // entry that contains such a port allows it.
+        // Port 25 belongs to a protocol other than HTTP. An entry of `allowHosts` allows such a port only if the port
+        // is written in the entry.
         ("http://10.1.2.3:25/", "10.0.0.0/8", "port"),
         ("http://10.1.2.3:25/", "10.1.2.3:25", "goes"),
-        // Even if an entry of `allowHosts` names the host, a URL with a user name is refused, and so is a URL whose
-        // scheme is neither http nor https.
+        // Two kinds of URLs are refused even if an entry of `allowHosts` names the host: URLs with a user name, and
+        // URLs with a scheme other than http and https.
         ("http://user@wiki/", "wiki", "credentials"),
         ("ftp://wiki/", "wiki", "scheme"),
     ] {

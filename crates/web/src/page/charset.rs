@@ -1,5 +1,5 @@
 //! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header `Content-Type`, else
-//! from a declaration in the text. If all three are missing, the text is decoded as UTF-8 if it is valid UTF-8, else as
+//! from a declaration in the text. If all three are missing, valid UTF-8 is decoded as UTF-8, and any other text as
 //! windows-1252.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
@@ -40,6 +40,7 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
         })
     };
     let encoding = in_tag("<meta", "charset").or_else(|| in_tag("<?xml", "encoding"))?;
-    // The declaration was found as ASCII bytes, so the text cannot be UTF-16, whatever the declaration says.
+    // A declaration of UTF-16 is always wrong here: the declaration itself was found as ASCII text, but UTF-16 has at
+    // least two bytes per character.
     Some(if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding })
 }

@@ -9,7 +9,8 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Types of text whose names neither begin with `text/` nor end with `+json`, `+xml` or `+yaml`.
+/// Media types of text that cannot be recognised by their name. All other types of text begin with `text/` or end with
+/// `+json`, `+xml` or `+yaml`.
 const TEXTS: &[&str] = &[
     "application/json",
     "application/x-ndjson",
@@ -30,7 +31,7 @@ const TEXTS: &[&str] = &[
     "application/x-subrip",
 ];
 
-/// Types that begin with `text/` but are formats for programs.
+/// Media types that begin with `text/` but do not count as text, because only programs can read them.
 const NO_TEXTS: &[&str] = &["text/rtf", "text/richtext"];
 
 /// Returns the kind of a body and its media type without parameters.
@@ -66,8 +67,8 @@ fn guessed(body: &[u8]) -> (Kind, String) {
     }
 }
 
-/// Returns whether a body is probably not text, because there is a zero byte near its start. Zero bytes are normal in
-/// UTF-16, so UTF-16 counts as text.
+/// Returns whether a zero byte is near the start of a body. Such a body is probably not text. UTF-16 is an exception:
+/// zero bytes are normal there, so the function returns `false` for it.
 fn looks_binary(body: &[u8]) -> bool {
     let is_utf16 = body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff]);
     !is_utf16 && body.iter().take(4096).any(|byte| *byte == 0)

@@ -43,8 +43,8 @@ fn text_is_read_in_the_encoding_that_it_declares() {
     let utf16: Vec<u8> = "\u{feff}中文".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(text("text/plain", utf16), "中文");
     assert_eq!(UTF_16LE.name(), "UTF-16LE");
-    // Without a declaration, the text is read as UTF-8 if it is valid UTF-8, else as windows-1252, as on very old
-    // pages.
+    // If no encoding is declared, valid UTF-8 is read as UTF-8, and any other text as windows-1252, which very old
+    // pages use. A wrong or unknown declaration does not count.
     assert_eq!(text("text/html", "<p>中文</p>"), "中文");
     assert_eq!(text("text/plain", &b"caf\xe9"[..]), "café");
     assert_eq!(text("text/html", "<meta charset=utf-16le><p>中文</p>"), "中文");

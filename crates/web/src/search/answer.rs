@@ -65,7 +65,7 @@ pub(super) fn tavily(body: &[u8]) -> serde_json::Result<Vec<Hit>> {
     searxng(body)
 }
 
-/// Reads an answer of Brave. Its texts are HTML, because Brave marks the words of the query with tags.
+/// Reads an answer of Brave. The texts in the answer are HTML, because Brave marks the words of the query with tags.
 pub(super) fn brave(body: &[u8]) -> serde_json::Result<Vec<Hit>> {
     let Brave { web } = serde_json::from_slice(body)?;
     let results = web.map(|web| web.results).unwrap_or_default();

@@ -58,7 +58,7 @@ async fn searxng_at_a_private_address_is_asked_but_may_not_redirect_to_another_o
 
     assert!(matches!(web.search("away", 2, &call()).await, Err(Error::RefusedRedirect { .. })));
     assert!(secret.requests().is_empty());
-    // Only the search may reach the private address of the provider. A request for a page at this address is refused.
+    // The search may reach the private address of the provider, but a request for a page at this address is refused.
     assert!(matches!(web.page(&server.url("/"), &call()).await, Err(Error::Refused(_))));
     assert!(matches!(web.search(" ", 2, &call()).await, Err(Error::BadQuery { .. })));
     assert!(matches!(web.search(&"a".repeat(401), 2, &call()).await, Err(Error::BadQuery { .. })));

@@ -11,8 +11,8 @@ use url::Host;
 /// an address (`10.0.0.7`, `[::1]`) or a range of addresses (`10.0.0.0/8`). An entry with a port (`localhost:8080`)
 /// allows only this port.
 ///
-/// An entry with a name allows all addresses to which the name resolves. An entry with an address allows this address
-/// for every name that resolves to it.
+/// An entry with a name allows all addresses to which the name resolves. An entry with an address allows this address,
+/// no matter which name resolves to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
     host: Pattern,
@@ -113,8 +113,8 @@ impl Pattern {
         match Host::parse(name).ok()? {
             Host::Domain(name) if !name.contains('*') => Some(below(bare(&name))),
             Host::Domain(_) => None,
-            // An address after `*.`, such as `*.127.1`, has no meaning, so only an entry without `*.` may be an
-            // address.
+            // An entry may be an address only if it does not begin with `*.`, because no names are below an address. So
+            // `*.127.1` is an error.
             Host::Ipv4(address) if name == host => Some(Self::of_address(address.into())),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         }
@@ -131,7 +131,8 @@ impl FromStr for AllowedHost {
     }
 }
 
-/// Splits `host:port`, `[address]:port` and `[network]/prefix`; an IPv6 address without brackets has no port.
+/// Splits an entry such as `host:port` or `[address]:port` into its host and its port. An IPv6 address without brackets
+/// has no port.
 fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = entry.strip_prefix('[') {
         let (address, behind) = rest.split_once(']')?;

@@ -7,8 +7,8 @@ use super::super::{Cut, Readable};
 use super::read;
 
 /// Reads a page in a thread with the stack size of tokio's blocking threads, and checks how much processor time the
-/// thread used. Other work of the machine does not affect processor time. A tree within the bounds needs far less
-/// time than the limit, and quadratic work needs far more.
+/// thread used. The test measures processor time, because other work of the machine does not change it. Reading a tree
+/// within the bounds takes far less time than the limit. Quadratic work takes far more.
 fn survived(what: &str, html: String) -> Readable {
     let reader = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(move || (read(&html), used()));
     let (readable, used) = reader.expect("a thread").join().expect(what);
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// Generates HTML in which each end tag closes an element that the same HTML opened.
+/// Generates HTML whose end tags close only elements of this HTML, never an element around it.
 fn harmless_html() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![

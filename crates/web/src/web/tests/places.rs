@@ -35,8 +35,8 @@ async fn a_public_name_is_resolved_once_and_reached() {
 
 #[tokio::test]
 async fn a_name_that_turns_private_between_check_and_use_reaches_nothing_private() {
-    // The attacker's name server would return a private address at the second lookup, but polity looks up the name only
-    // once.
+    // The name server of the attacker returns a public address at the first lookup and a private address at the second.
+    // Polity looks up the name only once, so it never gets the private address.
     let server = Server::start(|request| match request {
         request if request.starts_with("GET /again") => Reply::redirect("302 Found", "/inside"),
         _ => Reply::ok("text/plain", "outside"),
@@ -270,7 +270,7 @@ proptest! {
         world.chain.lock().expect("no panic").clone_from(&urls);
         let result = world.runtime.block_on(world.web.request(get(&urls[0]), &call()));
         prop_assert!(world.secret.requests().is_empty(), "the private server was reached: {:?}", result);
-        // If all answers for all names are public, the request must succeed.
+        // If every host is a name, and all addresses of these names are public, the request must succeed.
         let is_all_public = hosts.iter().all(|host| {
             let name = host.strip_prefix('n').and_then(|rest| rest.strip_suffix(".example")?.parse::<usize>().ok());
             name.is_some_and(|name| answers[name].iter().flatten().all(|address| is_public(*address)))

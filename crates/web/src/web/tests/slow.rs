@@ -1,4 +1,5 @@
-//! Tests with slow servers. The clock of these tests is paused: when all tasks wait, it jumps to the next timer.
+//! Tests with slow servers. The clock of these tests does not run by itself. When all tasks wait, the clock jumps to
+//! the next timer.
 
 use std::time::Duration;
 
