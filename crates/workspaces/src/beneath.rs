@@ -1,6 +1,6 @@
-//! Reads and writes files below one directory. No path can lead out of the directory: each component is opened by its
-//! name in the handle of the directory above, and a symbolic link on the way is an error. So a command of an agent
-//! gains nothing if it replaces a directory by a link while polity works.
+//! Reads and writes files below one directory. No path can lead out of the directory: polity opens one component after
+//! the other, each by its name and the handle of the directory above. A symbolic link among these components is an
+//! error. So polity is safe even if a command of an agent replaces a directory by a link while polity works.
 
 use crate::path::TreePath;
 use crate::problem::Problem;
@@ -32,7 +32,8 @@ pub(crate) enum Found {
     /// A symbolic link. Holds its target.
     Link(Vec<u8>),
     Directory,
-    /// A component before the last exists but is not a directory. Holds how many components of the path lead to it.
+    /// A component before the last exists but is not a directory. Holds the number of components of the path up to and
+    /// including this one.
     Blocked(usize),
     /// A pipe, a socket or a device.
     Special,
@@ -96,7 +97,8 @@ impl Stamp {
         }
     }
 
-    /// Returns whether the last change of the file was before `time`, which counts from 1970.
+    /// Returns whether the last change of the file was in an earlier second than `time`, which is the duration since
+    /// 1970.
     pub(crate) fn is_older_than(&self, time: Duration) -> bool {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         self.changed.0 < seconds && self.modified.0 < seconds
@@ -147,9 +149,9 @@ impl Beneath {
         }
     }
 
-    /// Writes a file or link by renaming a temporary file, and makes the missing directories above it. `number` is
-    /// part of the temporary name. A repeated merge uses the same numbers, so it replaces the temporary files that
-    /// a crash has left.
+    /// Writes a file or link, and makes the missing directories above it. First writes to a temporary name, which
+    /// contains `number`, and then renames. If a crash leaves a temporary file, the repeated merge replaces it, because
+    /// it uses the same numbers again.
     pub(crate) fn put(&self, path: &TreePath, content: &Content<'_>, number: usize) -> Result<(), Problem> {
         let failed = |error: io::Error| self.failed("write", path, error);
         let (directories, name) = path.split();
@@ -193,7 +195,7 @@ impl Beneath {
         };
         let handle = rustix::fs::openat(parent, unfinished, flags, Mode::from_raw_mode(mode))?;
         let mut file = File::from(handle);
-        // The file keeps its permissions, except the right to execute it, which `execution` determines.
+        // The file keeps its permissions, with one exception: `execution` decides whether it may be executed.
         let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         if let Ok(before) = rustix::fs::openat(parent, name, read, Mode::empty()) {
             let before = File::from(before).metadata()?;
@@ -243,7 +245,8 @@ impl Beneath {
         Ok(())
     }
 
-    /// Removes a directory that contains only empty directories. Stops at the first directory that is not empty.
+    /// Removes a directory and all directories below it, the innermost first. Fails at the first directory that still
+    /// contains anything.
     pub(crate) fn remove_empty(&self, path: &TreePath) -> Result<(), Problem> {
         let mut directories = vec![path.clone()];
         let mut at = 0;
@@ -276,8 +279,8 @@ impl Beneath {
                 match TreePath::new([directory.bytes(), b"/", &name].concat()) {
                     Ok(inner) if kind == Kind::Directory => waiting.push(inner),
                     Ok(inner) => found.push(inner),
-                    // A merge never changes git's own files. But a directory that contains git's files cannot be
-                    // removed, so the directory itself counts as an entry.
+                    // The entry has the name of one of git's own files, which a merge never changes. Such an entry
+                    // keeps its directory from being removed, so the directory itself is returned in its place.
                     Err(_) => found.push(directory.clone()),
                 }
                 if found.len() >= limit {
@@ -360,7 +363,7 @@ fn enter(parent: &OwnedFd, directory: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(parent, directory, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Converts a number whose type differs between operating systems.
+/// Converts a number from a type that is not the same on all operating systems.
 fn number<T: Default>(number: impl TryInto<T>) -> T {
     number.try_into().unwrap_or_default()
 }

@@ -5,9 +5,8 @@
 //! reads the files of a workspace, which agents can change. So filters, submodules, file system monitors and attributes
 //! of a workspace have no effect.
 //!
-//! A few git commands run in the person's own repository, whose configuration polity did not write. These commands do
-//! nothing but read HEAD and the object format, and read and write the branches of agents. They are in the module
-//! `person`.
+//! A few git commands run in the person's own repository, whose configuration polity did not write. These commands only
+//! read HEAD and the object format, and read and write the branches of agents. They are in the module `person`.
 
 use crate::problem::Problem;
 use std::ffi::{OsStr, OsString};
@@ -88,7 +87,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The command runs in `directory`, the directory of the repository.
+    /// Makes a command that runs in `directory`, the directory of the repository.
     pub(crate) fn on(directory: &'a Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
         Self { directory, arguments, environment: Vec::new(), input: Input::Nothing }
@@ -155,7 +154,8 @@ impl Git {
         let git = Self { program };
         let call = Call::on(Path::new("/"), &["version"]);
         let Ok(output) = git.run(call, &CancellationToken::new()).await.and_then(Answer::succeeded) else {
-            // On macOS without developer tools, `git` is a stub that only offers to install them, and fails.
+            // This also happens on macOS without developer tools: there `git` is a stub, which offers to install the
+            // tools and fails.
             return Found::Missing;
         };
         let version = String::from_utf8_lossy(&output).trim().trim_start_matches("git version ").to_owned();
@@ -235,7 +235,7 @@ impl Git {
     }
 }
 
-/// The environment of every git command. Of the daemon's environment, only `PATH` is added.
+/// The environment variables of every git command. From the daemon's own environment, a git command gets only `PATH`.
 const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("GIT_CONFIG_NOSYSTEM", "1"),

@@ -22,7 +22,8 @@ pub(crate) struct Hunk {
     pub(crate) theirs: String,
 }
 
-/// Returns a length for conflict markers. Everything in these texts that looks like a conflict marker is shorter.
+/// Returns a length for the conflict markers in a merge of these texts. It is so long that no line of the texts begins
+/// with a conflict marker of this length.
 pub(crate) fn marker_size(texts: &[&[u8]]) -> usize {
     let run = |line: &[u8]| match line.first() {
         Some(first @ (b'<' | b'|' | b'=' | b'>')) => line.iter().take_while(|byte| *byte == first).count(),
@@ -39,7 +40,8 @@ enum Part {
     Theirs,
 }
 
-/// Reads the hunks from the output of `git merge-file --diff3`. Its conflict markers have the length `marker_size`.
+/// Reads the hunks from the output of `git merge-file --diff3`. The conflict markers in the output have the length
+/// `marker_size`.
 pub(crate) fn hunks(text: &[u8], marker_size: usize) -> Vec<Hunk> {
     let is_marker = |line: &[u8], byte: u8| {
         let (marker, rest) = line.split_at(marker_size.min(line.len()));
@@ -109,7 +111,7 @@ fn cut(bytes: &[u8]) -> String {
 pub(crate) struct Conflict {
     /// The path, relative to the workspace.
     pub(crate) path: String,
-    /// What kind of conflict it is, such as `content`, `modify/delete` or `uncommitted edits`.
+    /// The kind of the conflict, such as `content`, `modify/delete` or `uncommitted edits`.
     pub(crate) kind: String,
     pub(crate) hunks: Vec<Hunk>,
     /// Number of hunks that are not in `hunks`, because there are too many.

@@ -1,9 +1,9 @@
 //! Carries out the file changes of a merge so that all of them happen, even if the process dies in between.
 //!
-//! First, polity writes a journal: the old and the new version of each file, and the git refs to move afterwards.
-//! Then it replaces each file by a rename, moves the refs, and removes the journal. If the process dies in between,
-//! the next operation on the task's workspaces finishes the journal. A file that has neither its old nor its new
-//! version was changed by somebody else, and stays unchanged.
+//! First, polity writes a journal: the old and the new version of each file, and the git refs to move afterwards. Then
+//! it replaces each file by a rename, moves the refs, and removes the journal. If the process dies in between, the next
+//! operation on the task's workspaces finishes the journal. If a file has neither its old nor its new version, somebody
+//! else has changed it, and polity does not touch it.
 
 use crate::beneath::{self, Beneath, Content, Execution, Found};
 use crate::parse::{Change, Leaf, Mode};
@@ -17,8 +17,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// If a directory exists at a path where a merge must write a file, at most this many entries of the directory are
-/// listed.
+/// Maximum number of entries that are listed in a directory. A directory is listed if it exists at a path where a merge
+/// must write a file.
 const IN_THE_WAY: usize = 10_000;
 
 /// Maximum number of files that are compared and written at the same time. The number is limited because the contents
@@ -30,7 +30,7 @@ const FILES_AT_ONCE: usize = 32;
 pub(crate) struct Journal {
     /// The directory whose files the merge changes.
     pub(crate) directory: PathBuf,
-    /// The name of the workspace whose git index is set after the merge, and the commit to which it is set. Only git
+    /// A workspace and a commit: after the merge, the git index of this workspace is set to this commit. Only git
     /// commands of agents read this index. `None` for a directory of the person.
     pub(crate) index: Option<(String, String)>,
     /// The git refs to set after the files are changed, each with its commit.
@@ -147,15 +147,15 @@ fn carry_out(beneath: &Beneath, judged: &Judged, number: usize) -> Result<(), Pr
     beneath.put(path, &content, number)
 }
 
-/// Carries out changes of files. Returns the files that stay unchanged, because somebody else has changed them or
-/// they cannot be written.
+/// Carries out changes of files. Leaves a file alone if somebody else has changed it, or if it cannot be written, and
+/// returns these files.
 pub(crate) async fn apply(
     repository: &Repository,
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    // The files to write are compared with the disk only after the deletions. If something then still exists at the
-    // path of a new file, the merge did not delete it, so it stays unchanged.
+    // Deletions are carried out first. Only then are the files to write compared with the disk. If something still
+    // exists at the path of a new file, it does not belong to the merge, so it stays unchanged.
     let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
     let (deletions, writes) = changes.split_at(first_write);
     let nothing = BTreeSet::new();
@@ -219,8 +219,8 @@ impl Journal {
         }
     }
 
-    /// Carries out the merge and removes the journal. Returns the files that stay unchanged because somebody else
-    /// changed them after the journal was written.
+    /// Carries out the merge and removes the journal. Returns the files that the merge does not touch, for example
+    /// because somebody else changed them after the journal was written.
     pub(crate) async fn finish(
         &self,
         repository: &Repository,

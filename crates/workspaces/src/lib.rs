@@ -13,8 +13,8 @@
 //! the directory (modules `walk` and `snapshot`) and commits the changes to the agent's branch. Later,
 //! [`Workspaces::merge`] brings this commit into another workspace, the target. First, git merges the agent's commit
 //! with a commit of the target's present files. This changes only the repository. Then the module `plan` decides what
-//! to do with each file of the target. Last, the module `journal` changes these files, so that a crash leaves no merge
-//! half done. `parse`, `path`, `hunks` and `plan` are pure.
+//! to do with each file of the target. Last, the module `journal` changes these files. If a crash interrupts it, polity
+//! finishes the merge later. `parse`, `path`, `hunks` and `plan` are pure.
 //!
 //! The module `git` makes sure that git starts no program, even if the configuration of a repository names one. Git
 //! stores objects, merges commits, and writes the first files of a new worktree. After that, only polity itself reads

@@ -77,11 +77,11 @@ pub(crate) struct MergedTree {
     pub(crate) tree: String,
     /// The files in conflict, with their versions.
     pub(crate) conflicts: BTreeMap<TreePath, Stages>,
-    /// The messages of git about conflicts: the kind, such as `modify/delete`, and the files of each message.
+    /// For each message of git about a conflict: its kind, such as `modify/delete`, and its files.
     pub(crate) kinds: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-/// The versions of a file in conflict. `None` if the file does not exist in a version.
+/// The three versions of a file in conflict. A version is `None` if the file does not exist in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
     /// The version before both sides changed the file.
@@ -192,7 +192,7 @@ pub(crate) fn merged(output: &[u8]) -> Result<MergedTree, Problem> {
     Ok(MergedTree { tree, conflicts, kinds })
 }
 
-/// Reads the output of `git cat-file --batch`: the contents, in the order of the request.
+/// Reads the contents of objects from the output of `git cat-file --batch`. Their order is the order of the request.
 pub(crate) fn contents(mut output: &[u8]) -> Result<Vec<Vec<u8>>, Problem> {
     let mut contents = Vec::new();
     while !output.is_empty() {

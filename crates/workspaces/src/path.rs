@@ -21,7 +21,7 @@ pub(crate) struct TreePath(Vec<u8>);
 pub(crate) struct BadPath(String);
 
 impl TreePath {
-    /// Returns an error if a component is empty, `.`, `..`, contains NUL, or names git's own directory.
+    /// Makes a path. Fails if a component is empty, is `.` or `..`, contains NUL, or is a name of git's own directory.
     pub(crate) fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, BadPath> {
         let bytes = bytes.into();
         let is_plain = |component: &[u8]| {
@@ -57,8 +57,8 @@ impl TreePath {
         self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the directory above this path that has the first `components` components of this path. For `a/b/c` and
-    /// 2, it is `a/b`.
+    /// Returns the directory above this path that consists of the path's first `components` components. For example, it
+    /// is `a/b` for the path `a/b/c` and 2 components.
     pub(crate) fn ancestor(&self, components: usize) -> Option<Self> {
         let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.clone().nth(components.checked_sub(1)?)?;
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for TreePath {
     }
 }
 
-/// Returns whether any file system treats this name as `.git`, the directory that only git may write.
+/// Returns whether at least one file system treats this name as `.git`, the directory that only git may write.
 pub(crate) fn is_git_name(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name);
     // The file system of macOS ignores these characters when it compares names.

@@ -1,8 +1,8 @@
 //! The person's own git repository. It may be hostile, because somebody else may have written its configuration.
 //!
-//! Polity reads HEAD and the object format, and writes the branches of agents. For this, polity uses only git
-//! commands that start no other program, whatever the configuration says. All other git commands run in the
-//! repository of the task.
+//! Polity reads HEAD and the object format, and writes the branches of agents. For this, polity uses only git commands
+//! that start no other program. The configuration cannot change this. All other git commands run in the repository of
+//! the task.
 
 use crate::git::{Call, Git, Input};
 use crate::problem::Problem;
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 /// The git repository of a directory of the person.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
-    /// The git directory for this working directory: `.git`, or the directory that the file `.git` of a worktree
-    /// names.
+    /// The git directory of this working directory. If `.git` is a directory, it is `.git` itself. In a linked
+    /// worktree, `.git` is a file, and the git directory is the directory that this file names.
     pub(crate) own: PathBuf,
     /// The objects that the repository of a task can read.
     pub(crate) lender: Lender,
@@ -28,8 +28,8 @@ pub(crate) struct Person {
 pub(crate) enum Unusable {
     /// The directory has no `.git`.
     NoRepository,
-    /// `.git` is a link or has another form that polity refuses to open, because it could lead to another repository.
-    /// Holds the reason.
+    /// `.git` has a form that polity refuses to open, for example because it is a link and could lead to another
+    /// repository. Holds the reason.
     Odd(String),
     /// The repository has no commit yet.
     NoCommit,
@@ -121,8 +121,8 @@ fn leads_through_link(common: &Path, reference: &str) -> bool {
 }
 
 impl Person {
-    /// Returns the shared git directory of a directory of the person. Does not check that the repository can be
-    /// used.
+    /// Returns the git directory that all worktrees of the person's repository share. Does not check that the
+    /// repository can be used.
     pub(crate) fn directory_of_git(directory: &Path) -> Option<PathBuf> {
         parts(directory).ok().map(|parts| parts.common)
     }
@@ -154,8 +154,8 @@ impl Person {
         Ok(Ok(Self { own, lender: Lender { common, objects, object_format }, head }))
     }
 
-    /// Writes the branch of an agent and its commits into the person's repository. Returns the reason if this is
-    /// not possible. No work is lost then, because the repository of the task has the commits.
+    /// Writes the branch of an agent and its commits into the person's repository. If this is not possible, returns the
+    /// reason. Even then no work is lost, because the repository of the task has the commits.
     pub(crate) async fn publish(
         &self,
         task: &Repository,
@@ -199,7 +199,8 @@ impl Person {
         let remembered = format!("refs/polity/published/{agent}");
         let Some(before) = task.tip(&remembered).await? else { return Ok(()) };
         let branch = format!("refs/heads/polity/{agent}");
-        // Git refuses to remove a branch that the person has changed, and the branch stays.
+        // If somebody else has changed the branch, git refuses to remove it. This failure is ignored, and the branch
+        // stays.
         let _ = own.finish(own.call(&["update-ref", "-d", &branch, &before])).await?;
         task.forget(&remembered).await
     }

@@ -14,7 +14,8 @@ pub(crate) enum Disk {
     Link(Vec<u8>),
     /// A directory. Holds the files below it.
     Directory(Vec<TreePath>),
-    /// A component of the path is this file or link instead of a directory, so the path cannot exist.
+    /// Nothing can exist at the path, because a component before the last is not a directory. Holds the path of this
+    /// component.
     Blocked(TreePath),
     /// A pipe, a socket or a device.
     Special,
@@ -42,7 +43,7 @@ pub(crate) enum Endings {
 pub(crate) enum Step {
     /// Writes the new version with these line ends, or deletes the file if there is no new version.
     Change(Endings),
-    /// Nothing, because the file already has the new version.
+    /// Does nothing, because the file already has the new version, or was to be deleted and is already gone.
     Nothing,
     /// Reports a conflict, because somebody else has changed the file: it has neither the old nor the new version.
     Conflict,
@@ -67,8 +68,8 @@ pub(crate) fn step(
         (None, None) => {}
     }
     match disk {
-        // A directory exists at the path of the new file. The merge deletes all files in this directory, so the file
-        // can take its place.
+        // A directory exists at the path of the new file. The new file can take its place if the merge deletes all
+        // files in this directory.
         Disk::Directory(files) if old.is_none() && files.iter().all(|file| deleted.contains(file)) => {
             Step::Change(Endings::Stored)
         }
@@ -80,8 +81,8 @@ pub(crate) fn step(
     }
 }
 
-/// Returns the line ends that this version has on disk, or `None` if the disk has another version. `version` is `None`
-/// if the file does not exist in this version.
+/// Compares a version of a file with the disk. If they are the same, returns the line ends that the file has on disk,
+/// otherwise `None`. `version` is `None` for a version in which the file does not exist.
 pub(crate) fn same(version: Option<Version<'_>>, disk: &Disk) -> Option<Endings> {
     let same = |equal: bool| equal.then_some(Endings::Stored);
     match (version, disk) {
@@ -117,8 +118,8 @@ pub(crate) fn with_crlf(content: &[u8]) -> Vec<u8> {
     converted
 }
 
-/// Sorts changes into the order in which a merge carries them out. Deletions come first, because a new file may take
-/// the place of a deleted directory, or a new directory the place of a deleted file.
+/// Sorts changes into the order in which a merge carries them out. Deletions come first, because they make room: a new
+/// file may take the place of a deleted directory, and a new directory may take the place of a deleted file.
 pub(crate) fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
     changes.sort_by_key(|change| change.new.is_some());
     changes

@@ -24,7 +24,7 @@ const BRANCHES: &str = "refs/heads/polity/";
 /// The ref of the commit that describes the person's directory after polity's latest merge into it.
 pub(crate) const LEFT: &str = "refs/polity/left";
 
-/// The ref of the commit that was the person's HEAD at polity's latest merge into the directory.
+/// The ref of the commit that the person's HEAD named at polity's latest merge into the person's directory.
 pub(crate) const LEFT_HEAD: &str = "refs/polity/left-head";
 
 /// Git attributes that take precedence over the attributes in a workspace, so that git stores and writes all files
@@ -32,7 +32,7 @@ pub(crate) const LEFT_HEAD: &str = "refs/polity/left-head";
 const ATTRIBUTES: &str =
     "* -text !eol !crlf -ident -filter !working-tree-encoding !merge !diff !conflict-marker-size\n";
 
-/// A lock file of git that is at least this old counts as left by a killed process.
+/// If a lock file of git is at least this old, polity assumes that a killed process has left it.
 const STALE_LOCK: Duration = Duration::from_secs(10);
 
 /// Polling interval while a lock file is younger than [`STALE_LOCK`].
@@ -49,7 +49,7 @@ pub(crate) struct Repository {
     cancel: CancellationToken,
 }
 
-/// A repository whose objects the repository of a task reads: the repository of the person.
+/// The person's repository, as the lender of objects: the repository of a task reads the objects of this repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Lender {
     /// The git directory that all worktrees of the repository share.
@@ -90,8 +90,7 @@ impl Repository {
         Self { git: git.clone(), directory, cancel: cancel.clone() }
     }
 
-    /// Returns the repository in another directory. The token that cancels the commands of this repository also cancels
-    /// the commands of the returned repository.
+    /// Returns the repository in another directory. Both repositories have the same token to cancel their commands.
     pub(crate) fn beside(&self, directory: PathBuf) -> Self {
         Self { directory, ..self.clone() }
     }
@@ -101,7 +100,8 @@ impl Repository {
         Call::on(&self.directory, arguments)
     }
 
-    /// Runs a command that cannot be cancelled, because its effect must not be left half done.
+    /// Runs a command to its end. The command cannot be cancelled, because a cancelled command could leave its work
+    /// half done.
     pub(crate) async fn finish(&self, call: Call<'_>) -> Result<Answer, Problem> {
         self.git.run(call, &CancellationToken::new()).await
     }
@@ -116,7 +116,8 @@ impl Repository {
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    /// Returns the hash of the commit that git finds under a name, such as a ref, if this commit exists.
+    /// Returns the hash of the commit that a name means to git, for example the name of a ref. Returns `None` if there
+    /// is no such commit.
     pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, Problem> {
         let wanted = format!("{name}^{{commit}}");
         let answer =
@@ -252,8 +253,8 @@ impl Repository {
         self.directory.join("worktrees").join(workspace)
     }
 
-    /// Sets the index of a workspace to a commit, so that an agent sees correct output if it runs `git status`. A
-    /// failure is ignored, because polity itself does not read the index.
+    /// Sets the index of a workspace to a commit. Agents need the index for correct output of `git status`. A failure
+    /// is ignored, because polity itself does not read the index.
     pub(crate) async fn refresh_index(&self, workspace: &str, commit: &str) {
         let entry = self.entry(workspace);
         let _ = fs::remove_file(entry.join("index.lock"));
@@ -343,17 +344,17 @@ impl Repository {
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
         let line = [quoted(lender.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
         replace(&info.join("alternates"), &line)?;
-        // If the person's repository is a shallow clone, its file `shallow` says where its history begins. Git needs
-        // the same file in this repository, because this repository reads the objects of the clone.
+        // The person's repository may be a shallow clone. Its file `shallow` then says where its history begins. Git
+        // needs the same file in this repository, because this repository reads the objects of the clone.
         match fs::read(lender.common.join("shallow")) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),
         }
     }
 
-    /// Removes lock files that a killed process left in this repository. The caller must ensure that polity runs no
-    /// command in this repository. Waits until each lock file is old enough, because commands of a daemon that was
-    /// just killed may still run.
+    /// Removes lock files that a killed process has left in this repository. Before it removes a lock file, it waits
+    /// until the file is old enough: the daemon may just have been killed, and its commands may still run. The caller
+    /// must ensure that this daemon runs no command in this repository.
     pub(crate) async fn clear_locks(&self, workspaces: &[&str]) -> Result<(), Problem> {
         let mut places = vec![self.directory.clone(), self.directory.join("refs")];
         places.extend(workspaces.iter().map(|workspace| self.entry(workspace)));
@@ -380,13 +381,13 @@ impl Repository {
 /// Prefix of the names of temporary files for `git fast-import`, in the directory of the repository.
 pub(crate) const STREAM_PREFIX: &str = "polity-stream-";
 
-/// Waits until a lock file is gone, or is so old that the process that made it must be dead. Then removes the old
-/// lock file.
+/// Waits until a lock file is gone or has the age [`STALE_LOCK`]. A file of this age is removed, because its process
+/// must be dead.
 pub(crate) async fn clear_lock(path: &Path) -> Result<(), Problem> {
     loop {
         let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        // A time in the future gives no age, so the lock counts as old.
+        // If the file's time is in the future, its age is unknown, and the lock counts as old.
         if age.is_none_or(|age| age >= STALE_LOCK) {
             return match fs::remove_file(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

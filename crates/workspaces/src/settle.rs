@@ -30,7 +30,7 @@ pub(crate) struct Committed<'a> {
 pub(crate) struct Outcome {
     /// The hash of the new commit; `None` if nothing has changed.
     pub(crate) commit: Option<String>,
-    /// Files that could not be read. The commit leaves them unchanged.
+    /// Files that could not be read. In the commit, they stay as they were before.
     pub(crate) unreadable: Vec<String>,
 }
 

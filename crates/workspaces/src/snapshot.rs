@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Two changes of a file within this time may get the same timestamp. So if polity reads a file so soon after a change,
-/// polity reads the file again at the next comparison.
+/// Two changes of a file within this time may get the same timestamp. So polity does not rely on the timestamp of a
+/// file that was changed so recently, and reads the file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
 /// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not
@@ -28,7 +28,7 @@ pub(crate) struct Seen(HashMap<TreePath, (Stamp, Leaf)>);
 /// The differences between a workspace and a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Each path that differs, with the file on disk; `None` if the file is gone.
+    /// Each path that differs, and the file that is now on disk at this path. `None` if there is no file now.
     pub(crate) changes: Vec<(TreePath, Option<Leaf>)>,
     /// Files that cannot be read. They count as unchanged.
     pub(crate) unreadable: Vec<TreePath>,
@@ -137,7 +137,7 @@ pub(crate) fn compare(
     let naming = if commit.len() == 64 { Naming::Sha256 } else { Naming::Sha1 };
     let mut entries = walk::files(beneath)?;
     let walked: HashSet<TreePath> = entries.iter().map(|entry| entry.path.clone()).collect();
-    // A file that is in the commit is compared even if an ignore file excludes it.
+    // An ignore file has no effect on a file that is already in the commit: the file is compared all the same.
     for path in base.keys().filter(|path| !walked.contains(*path)) {
         entries.push(Entry { path: path.clone(), stamp: None });
     }
@@ -172,8 +172,8 @@ pub(crate) fn compare(
         }
     }
     seen.0 = still;
-    // If a directory stands in the place of a submodule, git counts its files as part of the submodule. So these files
-    // are left out of the difference.
+    // If a directory stands in the place of a submodule, git counts the files in this directory as part of the
+    // submodule. So these files are left out of the difference.
     let submodules: Vec<&TreePath> =
         base.iter().filter(|(_, leaf)| leaf.mode == Mode::Submodule).map(|(path, _)| path).collect();
     let is_inside = |path: &TreePath| submodules.iter().any(|submodule| path.is_below(submodule));
@@ -239,7 +239,7 @@ pub(crate) fn stream_files(
                 (mode, metadata.len(), Ok(file))
             }
             Found::Link(target) => (Mode::Link, target.len() as u64, Err(target)),
-            // The file was removed after `compare` found it. The next commit will delete it.
+            // The file was removed or replaced after `compare` found it. The next commit will contain this change.
             _ => continue,
         };
         let mut write = || {

@@ -1,5 +1,5 @@
-//! Lists the files that belong to a workspace: all except git's own files, files that polity has not written completely,
-//! and files that an ignore file such as `.gitignore` excludes.
+//! Lists the files that belong to a workspace. Three kinds of files do not belong to it: git's own files, files that
+//! polity has not written completely, and files that an ignore file such as `.gitignore` excludes.
 
 use crate::beneath::{Beneath, Found, Kind, Stamp, UNFINISHED, read};
 use crate::path::{TreePath, is_git_name};
@@ -22,7 +22,7 @@ const IGNORE_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) path: TreePath,
-    /// The metadata of the file; absent for a symbolic link.
+    /// The metadata of the file. `None` for a symbolic link, or if the metadata was not read.
     pub(crate) stamp: Option<Stamp>,
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     Ok(files)
 }
 
-/// Returns whether every commit leaves out files with this name: git's own files, and files that a merge or a tool of an
-/// agent is still writing, or was writing when polity was killed.
+/// Returns whether every commit leaves out files with this name. These are git's own files, and unfinished files: a
+/// merge or a tool of an agent is writing them now, or was writing them when polity was killed.
 fn is_left_out(name: &[u8]) -> bool {
     is_git_name(name) || name.starts_with(UNFINISHED.as_bytes()) || is_temporary(OsStr::from_bytes(name))
 }

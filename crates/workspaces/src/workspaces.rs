@@ -34,7 +34,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 
-/// The name of the workspace that the agents of a task share, in the repository and as a directory of the task.
+/// The name of the workspace that the agents of a task share. The repository uses this name, and the directory of the
+/// workspace has this name.
 const SHARED: &str = "main";
 
 /// The workspaces of all tasks.
@@ -70,10 +71,10 @@ pub struct GitDirs {
 pub struct Settled {
     /// The hash of the commit; `None` if nothing has changed.
     pub commit: Option<String>,
-    /// Files that polity could not read. The commit leaves them unchanged.
+    /// Files that polity could not read. In the commit, they stay as they were before.
     pub unreadable: Vec<String>,
-    /// Why the agent's branch was not written into the person's repository. The commits of the branch are still in the
-    /// repository of the task. `None` if nothing went wrong.
+    /// Why the agent's branch could not be written into the person's repository; `None` if nothing went wrong. The
+    /// commits of the branch are in the repository of the task in both cases.
     pub unpublished: Option<String>,
 }
 
@@ -100,8 +101,8 @@ impl Workspaces {
         Self { root, git: OnceCell::new(), locks: Mutex::default(), seen: Mutex::default() }
     }
 
-    /// Returns the directory that an agent works in. Makes the workspace that the agents of the task share, if it does
-    /// not exist. Does not make worktrees, because [`Self::hire`] makes them.
+    /// Returns the directory that an agent works in. If this is the workspace that the agents of the task share, and it
+    /// does not exist, makes it. Does not make worktrees, because [`Self::hire`] makes them.
     pub async fn directory(
         &self,
         task: &TaskId,
@@ -111,11 +112,11 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.directory(place).await?)
     }
 
-    /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the workspace of
-    /// the hirer, the agent that hires the new agent. First, polity commits the changes in the hirer's workspace. If
-    /// the hirer works in a directory of the person, nothing is committed there, and the branch begins with the
-    /// person's HEAD and the work that polity has merged into the directory since that commit. If the worktree exists,
-    /// it stays unchanged.
+    /// Makes the worktree of a new agent, on a new branch. The hirer is the agent that hires the new agent. First,
+    /// polity commits the changes in the hirer's workspace, and the branch begins with this commit. If the hirer works
+    /// in a directory of the person, polity commits nothing there. The branch then begins with the person's HEAD and
+    /// with the work that polity has merged into the directory since that commit. If the worktree already exists, it
+    /// stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,
@@ -140,8 +141,8 @@ impl Workspaces {
         Ok(self.lock(&caller.task, cancel).await?.settle(caller, &message).await?)
     }
 
-    /// Finishes all merges that a crash has interrupted. A merge that cannot be finished now is finished before the
-    /// next operation on the workspaces of its task.
+    /// Finishes all merges that a crash has interrupted. If this fails for a merge, the next operation on the
+    /// workspaces of its task tries again first.
     pub async fn recover(&self, cancel: &CancellationToken) -> Vec<Result<Recovered, Refusal>> {
         let mut recovered = Vec::new();
         let Ok(tasks) = fs::read_dir(&self.root) else { return recovered };
@@ -244,8 +245,8 @@ impl Locked<'_> {
         Ok(Some(left.iter().map(ToString::to_string).collect()))
     }
 
-    /// Returns the name, the branch and the directory of a workspace. `None` for a directory of the person, which
-    /// is not a workspace of the repository.
+    /// Returns the name, the branch and the directory of a workspace. Returns `None` for a directory of the person,
+    /// because it is not a workspace of the repository.
     fn workspace<'p>(&self, place: &'p Place) -> Result<Option<(&'p str, String, PathBuf)>, Problem> {
         match (&place.worktree, &place.root) {
             (Some(agent), _) => {

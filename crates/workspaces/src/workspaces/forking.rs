@@ -1,4 +1,4 @@
-//! Begins the workspace of a fork, a new task that begins as a copy of another task up to a turn.
+//! Begins the workspace of a fork. A fork is a new task that begins as a copy of an earlier state of another task.
 
 use super::reading::{Commit, parse_log};
 use super::{Locked, SHARED, Workspaces};
@@ -22,9 +22,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Returns whether the cut is after a commit. If the commit belongs to a turn, the turn decides and not the time,
-    /// because the times of git have no milliseconds. Only commits that belong to no turn, such as merges, are judged
-    /// by their time.
+    /// Returns whether the cut is after a commit. For a commit that belongs to a turn, this is so if the turn had
+    /// ended. The time of the commit would be less exact, because git stores no milliseconds. Only for a commit that
+    /// belongs to no turn, such as a merge, the time decides.
     fn is_after(&self, commit: &Commit) -> bool {
         match commit.turn {
             Some(turn) => self.ended.contains(&turn),
@@ -34,10 +34,10 @@ impl Cut {
 }
 
 impl Workspaces {
-    /// Makes the workspace that the agents of the new task `fork` share. It begins with the files of the last commit
-    /// before the cut in the workspace that the agents of the task `original` share. Returns this commit. Makes nothing
-    /// and returns `None` if there is no such commit, or if git records nothing. Changes nothing in the workspaces of
-    /// the original.
+    /// Makes the workspace that the agents of the new task `fork` share. Finds the last commit before the cut in the
+    /// shared workspace of the task `original`. The new workspace begins with the files of this commit. Returns this
+    /// commit. Makes nothing and returns `None` if there is no such commit, or if git records nothing. Changes nothing
+    /// in the workspaces of the original.
     pub async fn fork(
         &self,
         fork: &TaskId,
@@ -53,7 +53,8 @@ impl Workspaces {
         Ok(fork.begin(&original, cut).await?)
     }
 
-    /// Removes everything that [`Self::fork`] has made for a new task, if this task was not begun after all.
+    /// Removes everything that [`Self::fork`] has made for a new task. The caller uses this if the task could not begin
+    /// after all.
     pub async fn discard(&self, fork: &TaskId, cancel: &CancellationToken) -> Result<(), Refusal> {
         let locked = self.hold(fork, cancel).await?;
         let directory = locked.task.clone();
@@ -70,7 +71,8 @@ impl Locked<'_> {
         ours.make(None).await?;
         let (from, to) = (theirs.directory.join("objects"), ours.directory.join("objects"));
         in_background(move || share_objects(&from, &to)).await?;
-        // The history of the fork begins here: the commits of the original name agents and turns of the original.
+        // The fork does not get the commits of the original, because they name agents and turns of the original. Its
+        // history begins with a commit of its own.
         let tree = format!("{commit}^{{tree}}");
         let message = "Begin with the files of the task that was forked\n";
         let first = ours.commit(&tree, &[], &Author::agent("polity", ""), message).await?;
@@ -104,7 +106,7 @@ fn share_objects(from: &Path, to: &Path) -> Result<(), Problem> {
         let entry = entry.map_err(Problem::io("read", from))?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type().map_err(Problem::io("read", &source))?;
-        // The directory `info` contains no objects, but lists that belong to the other repository.
+        // The directory `info` is not copied. It contains no objects, only lists that belong to the other repository.
         if kind.is_dir() && entry.file_name() != "info" {
             fs::create_dir_all(&target).map_err(Problem::io("make", &target))?;
             share_objects(&source, &target)?;

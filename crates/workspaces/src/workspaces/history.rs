@@ -46,7 +46,8 @@ pub struct History {
     pub recording: Recording,
     /// The agents that have a worktree or had a worktree earlier.
     pub worktrees: Vec<AgentId>,
-    /// The latest commits of all workspaces, at most 500, the latest first.
+    /// The latest 500 commits of all workspaces together, or all commits if there are fewer. The latest commit is
+    /// first.
     pub commits: Vec<WorktreeCommit>,
 }
 

@@ -63,9 +63,9 @@ impl MergedFile {
 }
 
 impl Workspaces {
-    /// Merges the worktree of an agent into the workspace of the caller. First commits the uncommitted changes in
-    /// both workspaces, except in a directory of the person. If there is a conflict, changes no files. A repeated
-    /// merge adds only new commits and changes.
+    /// Merges the worktree of an agent into the workspace of the caller. First commits the uncommitted changes in both
+    /// workspaces, except in a directory of the person. If there is a conflict, changes no files. If the worktree was
+    /// merged before, the merge adds only what is new since then.
     pub async fn merge(
         &self,
         caller: &Caller,
@@ -230,8 +230,8 @@ impl Locked<'_> {
         if let (Some(owner), Root::Person { directory, access: Access::Write }) =
             (&caller.place.worktree, &caller.place.root)
         {
-            // The merge is already done here. So it does not matter if the branch cannot be written into the person's
-            // repository.
+            // The merge is already done. If the branch cannot be written into the person's repository, this does not
+            // make the merge fail.
             self.publish(repository, directory, owner.as_str(), &commit).await?;
         }
         Ok(Merged { commits, files, left: left.iter().map(ToString::to_string).collect() })
@@ -246,8 +246,8 @@ impl Locked<'_> {
         let mut found: BTreeMap<TreePath, &str> =
             merged.conflicts.keys().map(|path| (path.clone(), "content")).collect();
         for (kind, paths) in &merged.kinds {
-            // Git reports `contents` for every conflict inside a file. The entry keeps the kind `content`, unless git
-            // reports a more specific kind for the same file.
+            // Git reports `contents` for every conflict inside a file. Such a conflict keeps the kind `content`. Any
+            // other kind that git reports for the file replaces it.
             if kind == "contents" {
                 continue;
             }
@@ -338,8 +338,9 @@ impl Locked<'_> {
     }
 }
 
-/// Returns a commit that describes a directory of the person: the person's HEAD, and the changes of polity's merges
-/// that are still on disk but not in HEAD. Uncommitted edits of the person are not in this commit.
+/// Returns a commit that describes a directory of the person. It contains the files of the person's HEAD, and those
+/// changes of polity's merges that are still on disk and not in HEAD. It does not contain uncommitted edits of the
+/// person.
 pub(super) async fn present(
     repository: &Repository,
     person: &Person,
@@ -353,8 +354,7 @@ pub(super) async fn present(
         repository.changes(&left_head, &left).await?.into_iter().map(|change| change.path).collect();
     let mut changes = repository.changes(&person.head, &left).await?;
     changes.retain(|change| ours.contains(&change.path));
-    // If the file on disk is again the version in HEAD, the person has discarded the change that polity merged. So the
-    // new commit leaves out this file.
+    // Leave out each file that is the same on disk as in HEAD: the person has discarded the change that polity merged.
     let mut kept = Vec::new();
     let nothing = BTreeSet::new();
     for some in changes.chunks(FILES_AT_ONCE) {
@@ -376,8 +376,8 @@ pub(super) async fn present(
     };
     let written = next.begin(&mut stream).and_then(|()| snapshot::stream_known(&kept, &mut stream));
     written.map_err(Problem::io("write", Path::new("the stream of a commit")))?;
-    // The new commit must not have the previous `present` commit as its parent, so the ref `refs/polity/present` is
-    // removed first.
+    // The new commit does not descend from the previous commit of the ref `refs/polity/present`. Git would refuse to
+    // move the ref, so the ref is removed first.
     repository.forget("refs/polity/present").await?;
     repository.import(crate::git::Input::Bytes(stream)).await?;
     let present = repository.tip("refs/polity/present").await?;

@@ -55,7 +55,7 @@ impl Locked<'_> {
             let commit = repository.tip(MAIN).await?.unwrap_or_default();
             repository.refresh_index(SHARED, &commit).await;
         }
-        // If the workspace was made before git was installed, this call connects the workspace to the repository.
+        // The workspace may have been made before git was installed. This call then connects it to the repository.
         repository.write_pointer(SHARED, &directory)?;
         Ok(made(Some(self.git_dirs(&repository, &directory, None))))
     }
@@ -122,7 +122,8 @@ impl Locked<'_> {
         repository.write_pointer(agent, &unfinished)?;
         fs::rename(&unfinished, &directory).map_err(Problem::io("make", &directory))?;
         if let (Some(person), Root::Person { access: Access::Write, .. }) = (&person, root) {
-            // The worktree can be used even if its branch could not be written into the person's repository.
+            // A failure to write the branch into the person's repository is ignored, because the worktree can be used
+            // without it.
             person.publish(&repository, agent, &base).await?;
         }
         self.worktree(agent, root).await

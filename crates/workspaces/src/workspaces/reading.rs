@@ -58,8 +58,8 @@ pub struct FileDiff {
 pub struct Commit {
     /// The hash of the commit.
     pub id: String,
-    /// The id of the agent that made the commit. If no agent made it, the id of the agent that the commit message
-    /// names. If the message names no agent, the address of the author.
+    /// The id of the agent that made the commit. If no agent made it, this is the id of the agent that the commit
+    /// message names. If the message names no agent, this is the address of the author.
     pub agent: String,
     /// The first line of the commit message.
     pub message: String,
@@ -246,7 +246,8 @@ pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
                 (Some(_), Some(_)) => FileChange::Changed,
             };
             let mut patch = patches.next().unwrap_or_default();
-            // Git shows a file that becomes a link as two parts: a deletion and an addition.
+            // If an entry becomes another kind, for example a file becomes a link, git prints two parts: a deletion and
+            // an addition.
             if parse::is_other_kind(change) {
                 patch.extend(patches.next().unwrap_or_default());
             }
@@ -259,8 +260,8 @@ pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
         .collect()
 }
 
-/// Splits the output of `git diff-tree -p` into its parts. A line of a file cannot look like the beginning of a
-/// part, because a diff puts a sign before each line.
+/// Splits the output of `git diff-tree -p` into its parts. A part begins with a line `diff --git …`. A line of a file
+/// cannot look like this, because a diff puts a sign before each line of a file.
 fn patches(output: &[u8]) -> Vec<Vec<u8>> {
     let mut patches: Vec<Vec<u8>> = Vec::new();
     for line in output.split_inclusive(|byte| *byte == b'\n') {
@@ -274,8 +275,8 @@ fn patches(output: &[u8]) -> Vec<Vec<u8>> {
     patches
 }
 
-/// Reads the output of `git log -z` with the fields hash, address, time and message, separated by NUL. With
-/// `--name-only`, the commits have files.
+/// Reads the output of `git log -z` with the fields hash, address, time and message, separated by NUL. With the option
+/// `--name-only`, git also prints the files of each commit. Otherwise, the lists of files are empty.
 pub(super) fn parse_log(output: &[u8]) -> Result<Vec<Commit>, Problem> {
     let mut commits = Vec::new();
     let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();

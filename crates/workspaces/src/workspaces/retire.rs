@@ -23,8 +23,8 @@ pub enum Retired {
     Removed,
     /// The worktree stays, because it may contain unmerged work.
     Kept {
-        /// Number of unmerged commits. 0 if polity cannot tell whether there is unmerged work, for example because a
-        /// file cannot be read.
+        /// Number of commits that are known to be unmerged. If it is 0, polity cannot tell whether there is unmerged
+        /// work, for example because a file cannot be read.
         commits: u64,
     },
 }
@@ -88,7 +88,7 @@ impl Locked<'_> {
     async fn retire(&self, root: &Root, agent: &AgentId) -> Result<Retired, Problem> {
         let name = segment(agent.as_str())?;
         let directory = self.task.join(name);
-        // An earlier removal may have been interrupted after it renamed the directory. Remove the renamed directory.
+        // Remove a directory that was already renamed: an earlier removal may have been interrupted after the rename.
         let removed = self.task.join(format!("{name}{REMOVED}"));
         repository::remove_all(&removed)?;
         if !directory.is_dir() {
@@ -117,7 +117,8 @@ impl Locked<'_> {
             let commits = repository.count(safe, &tip).await?;
             unmerged = Some(unmerged.map_or(commits, |least: u64| least.min(commits)));
         }
-        // If a file cannot be read, it may contain work, so the worktree stays.
+        // The worktree stays if commits are unmerged. It also stays if a file cannot be read, because this file may
+        // contain work.
         let commits = unmerged.unwrap_or(0);
         if unmerged != Some(0) || !settled.unreadable.is_empty() {
             return Ok(Retired::Kept { commits });

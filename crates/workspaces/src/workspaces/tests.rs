@@ -32,7 +32,8 @@ pub(super) fn task() -> TaskId {
 }
 
 impl World {
-    /// Makes a world in which the task has its own workspace. If git is missing, prints this and returns `None`.
+    /// Makes a world in which the task has its own workspace. If git is missing or too old, prints a message and
+    /// returns `None`.
     pub(super) async fn made() -> Option<Self> {
         let Found::Usable(_) = Git::find().await else {
             println!("this test needs git 2.38 or newer, which this machine lacks");

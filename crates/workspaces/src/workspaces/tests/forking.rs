@@ -19,8 +19,8 @@ fn in_fork(agent: &str) -> Caller {
     Caller { agent: AgentId::new(agent), task: fork(), role: "Role".to_owned(), place }
 }
 
-/// Begins the workspace of the fork, with a cut at which exactly the turns in `ended` had ended. Returns the result
-/// of `Workspaces::fork`.
+/// Begins the workspace of the fork. At the cut, the turns in `ended` had ended, and no others. Returns the result of
+/// `Workspaces::fork`.
 async fn begin(world: &World, ended: &[i64]) -> Option<String> {
     let cut = Cut { ended: ended.iter().copied().collect(), at: i64::MAX };
     world.all.fork(&fork(), &task(), &cut, &CancellationToken::new()).await.unwrap()
@@ -49,7 +49,7 @@ async fn a_fork_begins_with_the_files_of_the_last_turn_that_had_ended() {
     world.settle(&ann, 5).await;
     let log = world.log("main");
 
-    // Turn 3 had ended without a change, and turn 5 was still open.
+    // At this cut, turn 3 had ended without a change, and turn 5 had not ended yet.
     assert_eq!(begin(&world, &[1, 2, 3]).await, second);
     let copy = directory(&world).await;
     assert_eq!(files(&copy), [file("a", "2"), file("sub/b", "1")]);
@@ -89,7 +89,7 @@ async fn a_fork_has_what_was_merged_before_the_cut() {
     write(&world.hire(&ann, "ben-2").await, "a", "1");
     world.settle(&ben, 2).await;
     world.merge(&ann, "ben-2").await.unwrap();
-    // The merge belongs to no turn, so its time decides.
+    // The merge belongs to no turn. So its time decides whether it is before the cut.
     let long_ago = Cut { ended: BTreeSet::from([2]), at: 0 };
     assert_eq!(world.all.fork(&fork(), &task(), &long_ago, &CancellationToken::new()).await.unwrap(), None);
     assert!(begin(&world, &[2]).await.is_some());

@@ -73,7 +73,7 @@ async fn the_person_sees_the_branch() {
     let expect = [world.task_directory().join("git"), ann.join(".git"), person.join(".git/objects")];
     assert_eq!(read_only, expect);
     assert_eq!(git(&ann, &["log", "--format=%s"]), "Role of ann-1, turn 1\nFirst");
-    // The person moves the branch, so polity no longer changes it.
+    // The person moves the branch. From now on, polity does not change it.
     git(&person, &["branch", "-f", "polity/ann-1", "trunk"]);
     write(&ann, "b", "3\n");
     let settled = world.settle(&world.own("ann-1"), 2).await;

@@ -336,8 +336,8 @@ async fn a_directory_that_becomes_a_link_shows_nothing_from_outside() {
                         polity_society::id::TurnId::new(turn),
                         &CancellationToken::new(),
                     ));
-                    // This commit may fail because the files change while they are read. The next commit then
-                    // contains the changes.
+                    // The files change while polity reads them, so this commit may fail. The test allows this, because
+                    // the next commit then contains the changes.
                     drop(settled);
                 }
                 done.store(true, Ordering::Relaxed);

@@ -73,7 +73,7 @@ async fn a_conflict_names_its_hunks_and_changes_nothing() {
     let hunks = serde_json::json!([{"line": 3, "ours": "our b\n", "base": "b\n", "theirs": "her b\n"}]);
     assert_eq!(conflicts[1]["hunks"], hunks);
     assert_eq!(files(&main), before);
-    // The agent of the shared workspace changes its own files so that they no longer conflict.
+    // The agent of the shared workspace resolves the conflicts by changing its own files.
     write(&main, "f", "a\n<<<<<<< not a marker\nher b\nc\n");
     write(&main, "edited", "x");
     world.merge(&root, "ann-1").await.unwrap();

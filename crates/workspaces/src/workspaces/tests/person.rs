@@ -81,7 +81,7 @@ async fn an_overlap_with_edits_of_the_person_changes_nothing() {
     assert_eq!(paths, ["a", "b", "c", "d/file", "f", "ignored", "r/x", "untracked"]);
     assert!(conflicts(&refused).iter().all(|(_, kind)| kind == "uncommitted edits"));
     assert_eq!((untouched(&person), files(&person)), before);
-    // If the person has made the same changes without committing them, there is no conflict.
+    // The person makes the same changes as the agent, but does not commit them. This is no conflict.
     for path in ["a", "c", "untracked", "ignored"] {
         fs::copy(ann.join(path), person.join(path)).unwrap();
     }
@@ -122,8 +122,8 @@ async fn what_polity_merged_before_is_no_edit_of_the_person() {
     // The first agent continues. A second merge brings only its new work.
     write(&ann, "a", &LINES.replace('1', "one").replace('2', "two"));
     assert_eq!(world.merge(&root, "ann-1").await.unwrap().commits, 1);
-    // The person commits the merged files and then edits them again. The second edit belongs to the person, not to
-    // polity.
+    // The person commits the merged files and then edits them again. A later merge must treat these edits as the
+    // person's, not as polity's.
     git(&person, &["commit", "-qam", "Theirs"]);
     write(&carl, "a", &read(&carl, "a").replace('5', "five"));
     world.merge(&root, "carl-3").await.unwrap();
@@ -199,7 +199,7 @@ async fn die_after(world: &World, changed: usize) -> usize {
     let journal_file = journal_of(&world.task_directory());
     let before = files(&world.person());
     world.merge(&world.shared("root"), "ann-1").await.unwrap();
-    // Carries out the merge, undoes it, and writes its journal again.
+    // The whole merge is now carried out. The rest of this function undoes it, and writes its journal again.
     let repository = crate::repository::Repository::at(
         match world.all.found().await {
             super::super::Found::Usable(git) => git,
@@ -315,7 +315,7 @@ async fn a_worktree_goes_only_when_nothing_in_it_is_lost() {
         let ann = world.hire(&root, "ann-1").await;
         write(&ann, "a", "not committed");
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });
-        // The branch of `ben-2` contains the work of `ann-1`, but this alone does not make the work of `ann-1` count as
+        // The new branch of `ben-2` contains the work of `ann-1`. Even so, the work of `ann-1` does not count as
         // merged.
         world.hire(&world.own("ann-1"), "ben-2").await;
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-/// An edit of one line. `Insert` adds a new line after that line.
+/// What an edit does with one line. `Insert` keeps the line and adds a new line after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     Keep,
@@ -29,8 +29,8 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     proptest::collection::vec(edit, 12)
 }
 
-/// Returns the text after the edits, and the lines that the edits wrote. `side` is part of these lines and makes
-/// them unique.
+/// Returns the text after the edits, and the lines that the edits wrote. Each of these lines contains `side`, so the
+/// two sides of a merge write different lines.
 fn edited(edits: &[Edit], side: &str) -> (String, Vec<String>) {
     let (mut text, mut own) = (String::new(), Vec::new());
     for (number, edit) in edits.iter().enumerate() {
@@ -135,7 +135,8 @@ fn a_stream_that_is_cut_off_commits_nothing() {
     runtime.block_on(async {
         for end in 0..whole.len() - 1 {
             let cut = Input::Bytes(whole.as_bytes()[..end].to_vec());
-            // The line break after `done` may be missing, so this prefix is already a complete input.
+            // A prefix that ends with `done` is already a complete input, because the line break after `done` may be
+            // missing.
             if end >= stream.len() + "done".len() {
                 continue;
             }

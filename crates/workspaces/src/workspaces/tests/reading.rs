@@ -51,7 +51,7 @@ async fn a_worktree_is_compared_with_what_it_began_with() {
         );
         assert_eq!(log[0].files, ["a b"]);
         assert!(log[0].time > 1_600_000_000);
-        // A directory of the person is compared with HEAD, other workspaces with their first commit.
+        // A directory of the person is compared with HEAD. All other workspaces are compared with their first commit.
         let all = diff(&world, &root.place).await;
         assert_eq!(all.len(), if person { 0 } else { 4 });
         write(&main, "mine", "m\n");

@@ -80,8 +80,8 @@ async fn ignored_files_are_left_out_unless_they_were_committed() {
     assert_eq!(git(&directory, &["status", "--porcelain"]), "");
 }
 
-/// A commit must not contain the halves of files that a tool of an agent is writing at this moment, or has left because
-/// polity was killed.
+/// A commit must not contain half-written files. A tool of an agent may be writing such a file at this moment, or may
+/// have left it because polity was killed.
 #[tokio::test]
 async fn files_that_are_being_written_are_not_committed() {
     let Some(world) = World::made().await else { return };
@@ -104,7 +104,7 @@ async fn a_change_is_found_however_quick_it_was() {
     let directory = world.open(&agent).await.directory;
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     for turn in 1..20 {
-        // The size and the time of modification stay equal. So polity must not rely on these two to find the change.
+        // The size and the time of modification stay the same. So polity must find the change in another way.
         write(&directory, "f", &format!("{turn:02}"));
         fs::File::open(directory.join("f")).unwrap().set_modified(long_ago).unwrap();
         assert!(world.settle(&agent, turn).await.commit.is_some(), "turn {turn}");
