@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs all examples one by one; `examples/run.sh NAME…` runs only the named examples. Fails if an example fails. An
-# example is skipped if a program or package that it needs is missing; with CLIENTS=required, it fails instead.
-# POLITY_BIN names the polity program [default: target/release/polity, else target/debug/polity]. The official clients
-# are taken from CLIENTS_CACHE, where tests/clients/run.sh installs them [default: target/clients].
+# Runs all examples one by one; `examples/run.sh NAME…` runs only the named examples. Fails if an example fails. If a
+# program or package that an example needs is missing, the example is skipped. With CLIENTS=required, this counts as a
+# failure. POLITY_BIN names the polity program [default: target/release/polity, else target/debug/polity]. The official
+# clients are taken from CLIENTS_CACHE, where tests/clients/run.sh installs them [default: target/clients].
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cache="${CLIENTS_CACHE:-$here/../target/clients}"
@@ -28,7 +28,7 @@ for example in "$@"; do
     name="$(basename "${example%/run.sh}")"
     code=0 began=$SECONDS
     limited "$here/$name/run.sh" >"$output" 2>&1 </dev/null || code=$?
-    # The output of an example names the programs and packages that are missing.
+    # If programs or packages are missing, the output of the example names them.
     missing="$(sed -n -e 's/^skipped: //p' -e 's/^left out: //p' "$output")"
     case "$code" in
         0) printf 'ok       %s (%d s)%s\n' "$name" $((SECONDS - began)) "${missing:+, without a part: $missing}" ;;

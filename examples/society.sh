@@ -23,7 +23,8 @@ fi
 polity() { "$POLITY_BIN" "$@"; }
 
 # A society needs a directory for its configuration and another for its data. Because of "discover": false, polity does
-# not look for a model server on this machine. So without llmservices.json, the built-in rehearsal models answer.
+# not look for a model server on this machine. So if an example writes no llmservices.json, the built-in rehearsal
+# models answer.
 work="$(mktemp -d)"
 config="$work/config" data="$work/data"
 mkdir "$config"
@@ -51,7 +52,7 @@ until_true() {
 
 # Starts the daemon on a free port. When the daemon is ready, it writes the file daemon.json in one step.
 serve() {
-    # Start the program directly, not by a function, so that $! is the id of the daemon and not of a subshell.
+    # Start the program directly. With the function polity, $! would be the id of a subshell and not of the daemon.
     "$POLITY_BIN" serve --listen 127.0.0.1:0 --config "$config" --data "$data" &
     daemon=$!
     until_true test -s "$data/daemon.json"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Plays all hostile clients, servers, models, files and commands of the tests, and prints a table of the results.
-# For each row of the table, one run of `cargo test` plays the tests of one kind of attack.
+# Runs all tests with hostile clients, servers, models, files and commands, and prints a table of the results. Each row
+# of the table is one kind of attack. One run of `cargo test` runs the tests of this kind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +25,7 @@ began=$SECONDS all=0 bad=0
 printf '%-58s %7s %7s %8s\n' attack passed failed seconds
 while IFS='|' read -r name target parts; do
     since=$SECONDS code=0
-    # Run the tests of this row in one process of cargo. Its output is printed only if a test fails.
+    # Run the tests of this row in one process of cargo. Print its output only if a test fails or if there is no test.
     # shellcheck disable=SC2086
     output=$(cargo test --quiet --workspace $target -- $parts 2>&1) || code=$?
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')

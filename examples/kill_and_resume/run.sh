@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Kills the daemon with `kill -9` in the middle of a task and resumes the task. Then checks that the user got one
-# answer, and that the society did nothing twice. Only the model call that had no answer yet was made again.
+# answer, and that the society did nothing twice, with one exception: the model call that had no answer yet is made
+# again.
 source "$(dirname "$0")/../society.sh"
 
 scripted_model "$here/slow_model.py"
@@ -17,8 +18,8 @@ show_state() {
 serve
 polity send --data "$data" "Say good morning in German."
 
-# Succeeds in the middle of the task: the translator's model has received its request, and root has told the user that
-# it waits.
+# Succeeds in the middle of the task: the translator's model has received a request, and root has told the user that
+# root is waiting.
 in_the_middle() { [ "$(asked translator)" = 1 ] && messages --to user | grep -q '"finality":"interim"'; }
 until_true in_the_middle
 kill -9 "$daemon"

@@ -8,8 +8,8 @@ first_request = threading.Lock()
 
 
 def slow_play(messages):
-    # Only the translator's first request gets the lock, because nothing releases the lock. This request then waits
-    # for ever.
+    # The translator's first request takes the lock and then waits for ever. Nothing releases the lock, so no later
+    # request takes it, and each later request is answered.
     if "roleName=translator" in messages[0]["content"] and first_request.acquire(blocking=False):
         threading.Event().wait()
     return play(messages)

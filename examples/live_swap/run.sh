@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sends a picture to a model that is declared to read only text. While the daemon runs, llmservices.json then declares
-# that the model has vision. The first request describes the picture in words; the next request contains the picture
-# itself.
+# Sends a picture to a model that llmservices.json declares to read only text. So the first request describes the
+# picture in words. Then, while the daemon runs, llmservices.json is changed and declares that the model has vision. So
+# the next request contains the picture itself.
 source "$(dirname "$0")/../society.sh"
 
 scripted_model "$here/looking_model.py"
@@ -18,8 +18,8 @@ serve
 blind="$(polity send --wait --data "$data" --attach "$picture" "What is in this picture?")" ||
     fail "polity send ended with exit code $?"
 
-# The daemon keeps running. The history of root contains the picture itself, not a description, so the second message
-# needs no attachment.
+# The daemon keeps running. The second message needs no attachment, because the history of root still contains the
+# picture itself and not only the description.
 declare_input '["text", "vision"]'
 task="$(polity tasks --data "$data" --json | sed 's/.*"id":"\([^"]*\)".*/\1/')"
 seeing="$(polity send --wait --data "$data" --task "$task" "Look again.")" || fail "polity send ended with exit code $?"

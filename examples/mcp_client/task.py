@@ -40,7 +40,7 @@ async def main():
         async def progress(_done, _total, event):
             print(f"  {event}")
 
-        # Each call waits until there is a message to the user, the task is over, or 20 seconds have passed.
+        # Each call returns when there is a message to the user, when the task is over, or after 20 seconds.
         messages, after, finished = [], 0, False
         while not finished:
             followed = await call("follow_task", {"task": task, "after": after, "waitSeconds": 20}, progress)
@@ -49,7 +49,7 @@ async def main():
         answer = messages[-1]["text"]
         print(f"\nThe answer:\n{answer}\n")
 
-        # The answer names a report. It is stored as an artifact, because a report is too long for a message.
+        # The answer names a report. The report is an artifact, because it is too long for a message.
         artifacts = (await call("list_artifacts", {"task": task})).structured_content["artifacts"]
         report = next(artifact for artifact in artifacts if artifact["filename"] == "report.md")
         text = (await call("read_artifact", {"ref": report["reference"]})).content[0].text

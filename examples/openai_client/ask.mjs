@@ -1,4 +1,5 @@
-// Asks polity with OpenAI's client for JavaScript, and asks again in the same conversation, as ask.py does in Python.
+// Asks polity a question with OpenAI's client for JavaScript, and then a second question in the same conversation.
+// ask.py does the same in Python.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 

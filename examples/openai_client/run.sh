@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Starts a daemon and asks it with OpenAI's official clients, for Python and, if it is installed, for JavaScript.
-# PYTHON names a Python interpreter that has the package openai [default: python3]. NODE_MODULES names a directory of
-# npm packages that contains openai [default: the directory that node finds from here].
+# Starts a daemon, and asks it questions with OpenAI's official clients: with the client for Python, and with the client
+# for JavaScript if it is installed. PYTHON names a Python interpreter that has the package openai [default: python3].
+# NODE_MODULES names a directory of npm packages with the package openai [default: the directory that node finds from
+# here].
 source "$(dirname "$0")/../society.sh"
 
 python="${PYTHON:-python3}"

@@ -50,8 +50,8 @@ impl tool::Tool for BookTable {
     }
 
     /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
-    /// `Repeat` makes polity run the call again at the next start, with the same key. If the restaurant has already
-    /// made the booking, it recognises this by the key.
+    /// `Repeat` makes polity run the call again at the next start, with the same key. The key tells the restaurant
+    /// whether it has already made this booking.
     fn after_crash(&self, _: &CallArguments) -> AfterCrash {
         AfterCrash::Repeat
     }
