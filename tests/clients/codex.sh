@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests unmodified Codex with a society through /v1/responses: a task, then another prompt in the same session.
-# POLITY_BIN names the polity program [default: target/debug/polity]. Codex is installed into CLIENTS_CACHE
-# [default: target/clients].
+# Tests that unmodified Codex can work with a society through /v1/responses. Codex sends a task, and then another prompt
+# in the same session. POLITY_BIN names the polity program [default: target/debug/polity]. Codex is installed into
+# CLIENTS_CACHE [default: target/clients].
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 polity="${POLITY_BIN:-$root/target/debug/polity}"

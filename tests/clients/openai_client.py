@@ -54,7 +54,7 @@ named = client.chat.completions.with_raw_response.create(
 )
 assert named.headers["x-polity-task"] == task
 
-# Streaming: events arrive first, as reasoning, then the answer, and then the usage.
+# Streaming. First the events arrive, in the form of reasoning. Then the answer arrives, and then the usage.
 stream = client.chat.completions.create(
     model="polity", messages=[user(f"流式 {run}")], stream=True, stream_options={"include_usage": True}
 )
@@ -106,7 +106,7 @@ filed = client.chat.completions.create(
 )
 assert filed.choices[0].message.content
 
-# A client can address each living agent as a model, but the list contains only agents that are at work.
+# A client can address each living agent as a model. But the list of models contains only the agents that are at work.
 assert {"polity", "polity-direct"} <= set(models), models
 request = urllib.request.Request(f"{url}/api/agents", headers={"Authorization": f"Bearer {token}"})
 agents = [agent["id"] for agent in json.load(urllib.request.urlopen(request))["agents"]]
@@ -133,7 +133,7 @@ fails(openai.NotFoundError, lambda: chat(metadata={"polity_task": "t-nothing"}),
 stranger = openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0)
 fails(openai.AuthenticationError, lambda: stranger.models.list(), "unauthorized")
 
-# If a client disconnects and repeats the request, it gets the answer, and no second task begins.
+# A client disconnects and repeats its request. The client gets the answer, and no second task begins.
 headers = {"Idempotency-Key": f"key-{run}"}
 ask = lambda: client.chat.completions.with_raw_response.create(
     model="polity", messages=[user(f"一次 {run}")], extra_headers=headers

@@ -32,7 +32,7 @@ missing() {
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
 
-# Each list of pinned versions gets its own directory, so that packages of two lists are never mixed.
+# When a list of pinned versions changes, its packages get a new directory. So packages of two lists are never mixed.
 python=
 if ! command -v python3 >/dev/null; then
     missing "the clients for Python, because there is no python3"
@@ -70,7 +70,7 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
 mkdir -p "$POLITY_CONFIG"
 echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
 
-# Maximum wait for a condition, in seconds, before the step fails. No step waits for a fixed time.
+# Maximum wait for a condition, in seconds. After that, the step fails. No step waits for a fixed time.
 patience=120
 
 serve() {
@@ -117,8 +117,8 @@ if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi
 if [ -n "$python" ]; then
-    # schemathesis writes a cache into its working directory, so run it in a temporary directory. It leaves out the path
-    # that shuts the daemon down.
+    # schemathesis writes a cache into its working directory, so run it in a temporary directory. It sends no requests
+    # to the path that shuts the daemon down.
     cd "$work"
     step "requests generated from the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
@@ -130,8 +130,8 @@ fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with exit code 0"; cat "$work/log"; exit 1; }
 daemon=
-# If there is no daemon, `polity mcp` runs the society itself. This society gets a new data directory: in the old
-# directory, the generated requests have paused, stopped and limited agents, even root.
+# If there is no daemon, `polity mcp` runs the society itself. This society gets a new data directory, because the old
+# one cannot be used any more: the generated requests have paused, stopped and limited its agents, even root.
 POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio

@@ -23,7 +23,7 @@ pub(crate) enum Awaited {
     Idle,
 }
 
-/// The tasks that have had an event or for which a thread has waited, by id.
+/// The tasks by their ids. A task is here if an event of it has arrived or if a thread has waited for one.
 #[derive(Default)]
 struct Tasks(Mutex<HashMap<String, Task>>);
 
@@ -65,7 +65,7 @@ impl Answers {
             let line = format!("GET /api/events?kind={kind}");
             let mut stream = client.connection.send(&line, &headers, b"")?;
             let mut pending = Vec::new();
-            // The stream ends when the daemon is killed; then nobody waits any more.
+            // The stream ends when the daemon is killed. At that time, no thread waits for events any more.
             while stream.piece(&mut pending)? {
                 while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                     if let Some(data) = pending[..end].strip_prefix(b"data: ") {

@@ -1,9 +1,9 @@
 //! The floor: the least code that does the same durable work as polity. It has no rules, no tools and no API. For each
-//! turn, it commits the message, reads the conversation, sends a request with the same fixed part as a request of
-//! polity, reads the answer from the stream, and commits the answer.
+//! turn, it commits the message, reads the conversation, sends a request, reads the answer from the stream, and commits
+//! the answer. The fixed part of the request is the same as in the requests of polity.
 //!
-//! The floor runs in a second process of the bench's own binary. So the bench can measure the processor time and the
-//! memory of the floor apart from its own.
+//! The floor is the same binary as the bench, but runs in a process of its own. So the processor time and the memory of
+//! the floor can be measured without those of the bench.
 
 mod asker;
 mod fixed;
@@ -98,7 +98,7 @@ pub(crate) fn start(directory: &Path) -> Result<Started> {
     Ok(Started { child, ready_after: begun.elapsed() })
 }
 
-/// Makes a new floor process do the work on an empty directory, and returns the report of the process.
+/// Starts a floor process on an empty directory, waits until it has done the work, and returns its report.
 pub(crate) fn measure(work: Work, model: &str, fixed: Fixed) -> Result<Report> {
     let directory = TempDir::with_prefix("polity-bench-floor-")?;
     let order = Order { work, directory: directory.path().to_owned(), model: model.to_owned(), fixed };

@@ -81,7 +81,7 @@ impl Connection {
         Ok(Body { status, connection: self, framing })
     }
 
-    /// Reads a line without its end.
+    /// Reads a line. Leaves out the line break at its end.
     fn read_line(&mut self) -> Result<()> {
         self.line.clear();
         if self.reader.read_line(&mut self.line)? == 0 {
@@ -93,7 +93,7 @@ impl Connection {
 }
 
 impl Body<'_> {
-    /// Appends the next piece of the body. Returns whether there was one.
+    /// Appends the next piece of the body to `into`. Returns `false` if the body has no further piece.
     pub(crate) fn piece(&mut self, into: &mut Vec<u8>) -> Result<bool> {
         match self.framing {
             Framing::Ended => Ok(false),

@@ -1,7 +1,7 @@
 //! Measures what polity costs, against a floor: the least code that does the same durable work.
 //!
-//! In each round, first a release build of `polity` and then the floor plays each scenario, with the same scripted
-//! model. The table has the median of the rounds. `docs/performance.md` explains how to read the table.
+//! In each round, each scenario is played twice with the same scripted model: first by a release build of `polity`, and
+//! then by the floor. The table shows the median of all rounds. `docs/performance.md` explains how to read the table.
 
 mod http;
 mod process;
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
         return floor::run();
     }
     let mut options = Options::parse(arguments)?;
-    // The daemons run in directories of their own, where a relative path would lead elsewhere.
+    // Make the path absolute. The daemons run in other directories, where a relative path would lead elsewhere.
     options.polity = std::fs::canonicalize(&options.polity)
         .with_context(|| format!("there is no binary {}", options.polity.display()))?;
     let rows = measure(&options)?;
@@ -48,7 +48,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Plays all rounds. Each round plays every scenario once, so that a slow minute of the machine spoils no scenario.
+/// Plays all rounds. Each round plays every scenario once. So if the machine is slow for a minute, this affects only
+/// one round of a scenario.
 fn measure(options: &Options) -> Result<Vec<Row>> {
     let measures = options.scenarios.iter().flat_map(|scenario| scenario.measures());
     let mut rows: Vec<Row> = measures.map(|measure| Row { measure, samples: Vec::new() }).collect();

@@ -17,7 +17,7 @@ pub(crate) enum Scenario {
 /// The value that a measure should have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
-    /// Any value is right; the table only shows it.
+    /// There is no goal. The table only shows the value.
     None,
     /// A bound for polity's value divided by the floor's value.
     RatioAtMost(f64),

@@ -1,6 +1,6 @@
-//! The scripted model server. It runs on threads of its own in the process of the bench. So the processor time that it
-//! uses is added neither to that of polity nor to that of the floor (the least code that does the same work). It
-//! answers at once. The scripts parse only what they need of a request.
+//! The scripted model server. It runs on threads in the process of the bench. Polity and the floor (the least code that
+//! does the same work) have processes of their own, so their processor time does not include that of the model server.
+//! The server answers at once. The scripts parse only those parts of a request that they need.
 
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -53,7 +53,7 @@ impl Model {
                 }
                 let Ok(stream) = stream else { continue };
                 let shared = Arc::clone(&serving);
-                // Ignore the result: the thread ends when its client disconnects.
+                // Ignore the result. It can be an error if the client disconnects, and then the thread just ends.
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
@@ -78,7 +78,8 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        // Wake the thread that accepts connections, so that it ends. If this fails, it ends with the process.
+        // Wake the thread that accepts connections, so that the thread ends. If this fails, the thread runs until the
+        // process ends.
         let _ = TcpStream::connect(self.address);
     }
 }

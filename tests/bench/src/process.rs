@@ -1,4 +1,4 @@
-//! Measures what a process has used: its processor time, in nanoseconds, and its memory.
+//! Measures the processor time of a process, to the nanosecond, and its memory.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ pub(crate) fn cpu(process: u32) -> Result<Duration> {
     Ok(Duration::from(clock.now()?))
 }
 
-/// Returns the resident memory of a process, in MB: the current value (`VmRSS`) or the peak (`VmHWM`).
+/// Returns the resident memory of a process, in MB. `field` is `VmRSS` for the current value and `VmHWM` for the peak.
 pub(crate) fn memory(process: u32, field: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));

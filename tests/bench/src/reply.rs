@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// Characters in one chunk of a streamed text: about a token.
+/// Number of characters in one chunk of a streamed text. This is about a token.
 const PIECE: usize = 8;
 /// The text of one chunk of a long stream.
 const SMALL: &str = "abcd";

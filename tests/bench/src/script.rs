@@ -1,5 +1,5 @@
-//! The rules by which the scripted model answers, one script for each scenario. The floor gets the same replies as
-//! polity, because its requests contain everything that these rules look for.
+//! The rules by which the scripted model answers, one script for each scenario. The requests of the floor contain
+//! everything that these rules look for, so the floor gets the same replies as polity.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -124,8 +124,8 @@ fn hired(message: &Value) -> Option<String> {
     result["id"].as_str().map(str::to_owned)
 }
 
-/// Returns which agent of the line gets the token with this hop. The token goes from the last agent down to the first,
-/// and up again.
+/// Returns the place in the line of the agent that gets the token with this hop. The token begins at the last agent,
+/// goes down the line to the first agent, and then up again.
 pub(crate) fn place(hop: usize, agents: usize) -> usize {
     let last = agents - 1;
     let at = hop % (2 * last);

@@ -22,8 +22,8 @@ impl Row {
         median(self.samples.iter().filter_map(|sample| sample.floor))
     }
 
-    /// Returns the median of the ratios of all rounds. Each ratio compares polity and the floor within one round,
-    /// because within a round the machine is about equally busy for both.
+    /// Returns the median of the ratios of all rounds. Each ratio compares polity with the floor in the same round,
+    /// because the machine is about equally busy for both then.
     fn ratio(&self) -> Option<f64> {
         median(self.samples.iter().filter_map(|sample| Some(sample.polity / sample.floor?)))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Asker {
     request: String,
 }
 
-/// A tool call of the model. The scripted model sends each call in one chunk, so the arguments are complete.
+/// A tool call of the model. The arguments are complete, because the scripted model sends each call in a single chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     pub(crate) id: String,

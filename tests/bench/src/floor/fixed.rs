@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A text that stands in the place of the conversation in a request. It marks where the fixed part is cut in two.
+/// A text that replaces the conversation in a request. Then the request is cut in two at this text.
 const MARK: &str = "@conversation@";
 
 /// The parts of a request before and after the conversation.
@@ -15,7 +15,8 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// Takes the fixed part of a request: everything but the messages after the system message.
+    /// Takes the fixed part of a request. It is everything except the conversation, which consists of all messages
+    /// after the system message.
     pub(crate) fn of(request: &[u8]) -> Result<Self> {
         let mut request: Value =
             serde_json::from_slice(request).context("the captured request is not JSON")?;
@@ -27,7 +28,7 @@ impl Fixed {
         Ok(Self { before: before.to_owned(), after: after.to_owned() })
     }
 
-    /// Returns the fixed part of an agent that is not root.
+    /// Returns the fixed part of a request of an agent other than root. `self` is the fixed part of root's requests.
     pub(crate) fn of_agent(&self) -> Self {
         Self { before: self.before.replace("\\nagentId=root", "\\nagentId=hand"), after: self.after.clone() }
     }

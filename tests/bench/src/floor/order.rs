@@ -12,14 +12,15 @@ use crate::process::Used;
 pub(crate) enum Work {
     /// Opens the database, says `ready`, and waits until its input ends.
     Start,
-    /// `clients` clients together play `warm_up` turns, which are not measured, and then `turns` turns. Each turn has
-    /// a conversation of its own.
+    /// Many clients play turns at the same time. The clients together play `warm_up` turns, which are not measured, and
+    /// then `turns` turns, which are measured. Each turn has a conversation of its own.
     Turns { clients: usize, warm_up: usize, turns: usize },
-    /// Plays turns in one conversation. Each part is measured apart; `parts` has the number of turns of each part.
+    /// Plays turns in one conversation. The conversation has several parts, and each part is measured on its own.
+    /// `parts` contains the number of turns of each part.
     History { parts: Vec<usize> },
-    /// Root hires as many agents as the model wants; each works once.
+    /// Root hires as many agents as the model wants. Each hired agent makes one request.
     Hire,
-    /// `agents` agents pass a token from one to the next, until the model makes no further call.
+    /// `agents` agents pass a token from one to the next. They stop when the model answers without a tool call.
     Ring { agents: usize },
 }
 

@@ -1,5 +1,5 @@
-//! Conversations in SQLite, as durable as polity's: WAL, `synchronous=FULL`. One thread commits all waiting jobs
-//! together; readers have connections of their own.
+//! Stores conversations in SQLite. They are as durable as in polity: the database uses WAL and `synchronous=FULL`. One
+//! thread commits all waiting jobs together. Readers have connections of their own.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -52,13 +52,14 @@ impl Store {
         let writer = connect(&path)?;
         writer.execute_batch(SCHEMA)?;
         let (sender, receiver) = channel();
-        // The thread ends when the store is dropped. If it fails, it drops the jobs, and their callers fail.
+        // The thread ends when the store is dropped. If the thread fails, it drops the waiting jobs, and then the
+        // callers of these jobs fail.
         std::thread::spawn(move || write(writer, &receiver));
         let readers = (0..READERS).map(|_| connect(&path).map(Mutex::new)).collect::<Result<_>>()?;
         Ok(Self { jobs: Mutex::new(sender), readers })
     }
 
-    /// Adds rows. When this returns, they are on disk.
+    /// Adds rows. When this method returns, the rows are on disk.
     pub(crate) fn commit(&self, rows: Vec<Row>) -> Result<()> {
         let (committed, done) = channel();
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -92,7 +93,8 @@ fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for jobs and commits all waiting jobs in one transaction, again and again, until every sender is dropped.
+/// Repeats two steps until every sender is dropped: waits for a job, and commits all jobs that are waiting by then in
+/// one transaction.
 fn write(mut writer: Connection, jobs: &Receiver<Job>) -> Result<()> {
     while let Ok(first) = jobs.recv() {
         let waiting: Vec<Job> = std::iter::once(first).chain(jobs.try_iter()).collect();

@@ -30,7 +30,7 @@ struct Player<'f> {
 }
 
 impl Floor {
-    /// Does the work, and returns what each part of it has used.
+    /// Does the work. Returns the time and the processor time of each part of the work.
     pub(crate) fn play(&self, work: &Work) -> Result<Vec<Used>> {
         match work {
             Work::Start => Ok(Vec::new()),
@@ -143,7 +143,7 @@ impl Player<'_> {
     }
 }
 
-/// Calls `play` once for each number. All players work at the same time, and each takes the next free number.
+/// Calls `play` once for each number. All players work at the same time. A player that is free takes the next number.
 fn together(
     players: &mut [Player<'_>],
     numbers: std::ops::Range<usize>,

@@ -13,9 +13,9 @@ use crate::measure::Sample;
 use crate::process::{cpu, memory};
 use crate::subject::Subject;
 
-/// Time after the start at which the memory is read.
+/// Time from the start until the memory is read.
 const AT_REST: Duration = Duration::from_secs(2);
-/// The address of the configured model server: the discard port, because no model is asked.
+/// The address of the configured model server. These scenarios ask no model, so this is the discard port.
 const NO_MODEL: &str = "127.0.0.1:9";
 
 pub(super) fn start(polity: &Path) -> Result<Vec<Sample>> {

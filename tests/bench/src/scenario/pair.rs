@@ -26,7 +26,7 @@ pub(super) struct Run {
 /// Plays a scenario first with polity and then with the floor. Each gets a scripted model of its own, with the same
 /// script. Returns what both used. The floor takes the fixed part of its requests from polity's first request.
 ///
-/// Fails if either side has sent fewer than `least` requests: a society that gave up early would look cheap.
+/// Fails if either side has sent fewer than `least` requests. Such a side has given up early and would look cheap.
 pub(super) fn both(
     polity: &Path,
     script: impl Fn() -> Script,
@@ -59,7 +59,7 @@ pub(super) fn settled(meter: &mut Meter) -> Result<Used> {
     Ok(Used { wall: used.wall.saturating_sub(SETTLE), ..used })
 }
 
-/// Returns the times of polity and of the floor as a sample: each is divided by `count` and expressed in `unit`.
+/// Makes a sample from a time of polity and a time of the floor. Both times are divided by `count` and given in `unit`.
 pub(super) fn each(polity: Duration, floor: Duration, count: usize, unit: Duration) -> Sample {
     let one = |time: Duration| time.as_secs_f64() / unit.as_secs_f64() / count as f64;
     Sample { polity: one(polity), floor: Some(one(floor)) }
