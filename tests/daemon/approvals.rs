@@ -121,7 +121,8 @@ fn what_is_always_allowed_is_not_asked_again_until_it_is_removed() {
     assert!(!note.exists());
 }
 
-/// Nobody answers, and nobody looks: the daemon itself ends the question when its time is up.
+/// Nobody answers the question, and no command waits for the answer. So the daemon itself must end the question when
+/// the time for an answer is up.
 #[test]
 fn a_question_that_nobody_answers_expires_and_the_answer_is_no() {
     let (_server, polity, note) = wanting();
@@ -144,8 +145,8 @@ fn a_question_that_nobody_answers_expires_and_the_answer_is_no() {
     assert!(!note.exists());
 }
 
-/// The script of root, which hires two writers at once, and of the writers. Each writer writes a file with its own
-/// name, and tells root the result of this call.
+/// Plays root and two writers. Root hires both writers at once. Each writer writes a file with its own name, and tells
+/// root the result of this call.
 fn two_writers(asked: &Conversation) -> Answer {
     const WRITERS: [&str; 2] = ["first", "second"];
     if let Some((writer, _)) = asked.agent_id().split_once('-') {
@@ -170,7 +171,7 @@ fn two_writers(asked: &Conversation) -> Answer {
     }
 }
 
-/// Two agents ask at the same time, and the user answers both questions at the same time, in two processes.
+/// Two agents ask at the same time. The user answers both questions, with two processes that run at the same time.
 #[test]
 fn two_agents_ask_at_once_and_each_gets_its_own_answer() {
     let server = ScriptedServer::start(two_writers);
@@ -179,7 +180,7 @@ fn two_agents_ask_at_once_and_each_gets_its_own_answer() {
     let project = polity.home().join("project");
     fs::create_dir(&project).expect("a directory");
     let _daemon = serve(&polity);
-    // The command ends when nothing but questions is left, so both questions are open then.
+    // The command ends when all other work is done and only open questions are left. So both questions are open now.
     let output = ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
     assert!(output.stderr.contains("polity approve q1") && output.stderr.contains("polity approve q2"));
     let open = rows(&polity, &["approvals"]);
@@ -259,8 +260,8 @@ fn a_chat_asks_and_takes_the_answer() {
     assert!(note.exists());
 }
 
-/// Starts the daemon, and waits until it serves. The daemon dies when it reaches this failure point, a named place in
-/// its code.
+/// Starts the daemon, and waits until it serves. Later, the daemon dies when it reaches the failure point `point`. A
+/// failure point is a named place in the code of the daemon.
 fn serve_until(polity: &Polity, point: &str) -> Running {
     let arguments = ["serve", "--data", "data", "--listen", "127.0.0.1:0"];
     let daemon = polity.spawn_with_points(&arguments, &[("POLITY_FAILURE_POINT", point)]);

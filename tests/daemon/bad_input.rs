@@ -18,7 +18,8 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns the only line on the standard error of a run that was refused, without the program's name.
+/// Checks that a run was refused with a single line on the standard error. Returns this line without the program's
+/// name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);
@@ -95,7 +96,8 @@ fn a_prompt_that_says_nothing() {
 #[test]
 fn a_prompt_longer_than_a_message_may_be() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
-    // The message `{"text":"what?"}` has 16 characters, so the prompt `what??` is one character too long.
+    // The message `{"text":"what?"}` has 16 characters, which is the limit. So the prompt `what??` is one character too
+    // long.
     let polity = home(&server, &json!({"limits": {"maxMessageChars": 16}}));
     check(run(&polity, &["what??"]), &["17 characters", "maxMessageChars", "allows 16", "attach"]);
     assert!(!polity.data_dir().join("polity.db").exists());

@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The roles of the agents that root hires to work at the same time.
 const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
-/// A script in which root hires six agents and waits, and each of the six calls a tool for ever. Each answer of a
-/// model reports a usage of `prompt` tokens for the request and `answer` tokens for the answer.
+/// A script in which root hires six agents and then waits. Each of the six agents calls a tool for ever. Each answer of
+/// a model reports as its usage `prompt` tokens for the request and `answer` tokens for the answer.
 fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let answered = if asked.role_name() != "根智能体" {
@@ -31,7 +31,7 @@ fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + 
     }
 }
 
-/// Creates a home with one service that costs money and answers in at most 300 tokens.
+/// Creates a home with one service. The service costs money, and its answers have at most 300 tokens.
 fn priced(server: &ScriptedServer, limits: &Value) -> Polity {
     let mut one = service("one", server, &["text"]);
     one["maxTokens"] = json!(300);
@@ -150,8 +150,8 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
 
 #[test]
 fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
-    // The service takes one call at a time. The closed gate holds back the first call of a worker, so all other calls
-    // wait.
+    // The service takes one call at a time. The first call of a worker waits at the closed gate. So all other calls
+    // wait until this call ends.
     let gate = Gate::default();
     let closed = gate.clone();
     let play = six_for_ever(100, 10);
@@ -221,8 +221,8 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
 
 #[test]
 fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
-    // Only root's calls cost money. When the money is spent, root's workers must stop as well, although their service
-    // is free.
+    // Only root's calls cost money, because the service of the workers is free. When the money is spent, the workers
+    // must stop as well.
     let server = ScriptedServer::start(|asked| {
         let answer = match (asked.role_name().as_str(), asked.results_of("create_role").first()) {
             ("根智能体", None) => {

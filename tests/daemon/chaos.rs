@@ -49,16 +49,16 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let mut two = service("two", &servers[1], &["text"]);
     one["fallback"] = json!("two");
     for service in [&mut one, &mut two] {
-        // Each server leaves at most one request without an answer, and this timeout ends that request. All other
-        // answers arrive sooner.
+        // This timeout ends a request that a server leaves without an answer. Each server does this at most once. All
+        // other answers arrive sooner.
         service["timeouts"] = json!({"firstByteMs": 10_000});
         service["maxConcurrentRequests"] = json!(match places {
             Places::One => 1,
             Places::Three => 3,
         });
     }
-    // With some seeds, `maxDelayMs` is shorter than the pause that a service asks for. If service `one` asks for such a
-    // pause, its calls go to the fallback at once.
+    // With some seeds, `maxDelayMs` is shorter than the pause that a service asks for. So with these seeds, when
+    // service `one` asks for a pause, its calls go to the fallback at once.
     let longest = if seed % 4 < 2 { 2_000 } else { 20 };
     let retry = json!({"maxAttempts": ATTEMPTS, "baseDelayMs": 1, "maxDelayMs": longest});
     let app = app(&json!({"retry": retry, "defaultService": "one"}));
@@ -88,8 +88,8 @@ impl Run {
         self.check_pauses();
     }
 
-    /// Checks that no call has too many attempts or an attempt after its answer, and that the events count the
-    /// attempts correctly.
+    /// Checks three rules: no call has too many attempts, no call has an attempt after its answer, and the events count
+    /// the attempts correctly.
     #[track_caller]
     fn check_attempts(&self) {
         let seed = self.seed;
@@ -98,8 +98,8 @@ impl Run {
             calls.entry(exchange.call).or_default().push(exchange.fault);
         }
         for faults in calls.values() {
-            // After an empty answer, the daemon asks the model once more. This counts as another call, so count its
-            // attempts separately.
+            // After an empty answer, the daemon asks the model once more. This counts as another call, so the attempts
+            // after the empty answer are counted anew.
             for attempts in faults.split_inclusive(|fault| *fault == Some(Fault::Empty)) {
                 assert!(attempts.len() as u64 <= ATTEMPTS, "seed {seed}: {faults:?}");
                 let (_last, before) = attempts.split_last().expect("an attempt");
@@ -115,7 +115,7 @@ impl Run {
                     *attempts += 1;
                     assert_eq!(line["attempt"], *attempts, "seed {seed}: {line}");
                     assert!(*attempts <= ATTEMPTS, "seed {seed}: {line}");
-                    // The daemon gives up a call at the last attempt, never earlier.
+                    // The daemon gives up a call when the last attempt fails, and never earlier.
                     assert_eq!(line["next"] == "give_up", *attempts == ATTEMPTS, "seed {seed}: {line}");
                     if *attempts == ATTEMPTS {
                         *attempts = 0;
@@ -147,8 +147,8 @@ impl Run {
         assert!(failures.is_empty(), "seed {}: failed answers minus events: {failures:?}", self.seed);
     }
 
-    /// Returns the events of failed attempts that reached a service. Leaves out events of calls that failed only
-    /// because another call had failed: such a call sends no request.
+    /// Returns the events of failed attempts that reached a service. An attempt can also fail only because another call
+    /// has failed. Such an attempt sends no request, and its event is left out.
     fn failed_attempts(&self) -> impl Iterator<Item = &Value> {
         let shares =
             |failed: &&Value| failed["reason"].as_str().is_some_and(|reason| reason.starts_with(SHARED));
@@ -157,10 +157,11 @@ impl Run {
 
     /// Checks that no request reaches a service during a pause that the service has asked for.
     ///
-    /// The test's server notes the time before it sends the answer. The daemon counts the pause from the later arrival
-    /// of the answer. So the pause that the server sees is never too short, and the comparison needs no tolerance. With
-    /// one call at a time, no request is under way when the service asks for the pause. With several calls at a time,
-    /// requests of other agents may still arrive, but the agent that got the answer sends no request.
+    /// The comparison needs no tolerance. The test's server notes the time before it sends the answer, and the daemon
+    /// counts the pause from the arrival of the answer, which is later. So the pause is never too short for the server.
+    /// If the service takes one call at a time, no request may arrive in the pause. If it takes several calls at a
+    /// time, requests of other agents may still be under way. So then the check concerns only requests of the agent
+    /// that got the answer.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -195,8 +196,8 @@ impl Run {
     }
 }
 
-/// The reason of a shared failure begins with this text. A call has a shared failure if it waited for the result of
-/// another call, and that other call found the service still down.
+/// A failure is shared if a call waited for the result of another call, and that other call found the service still
+/// down. The reason of a shared failure begins with this text.
 const SHARED: &str = "another call has found it still down";
 
 /// Plays and checks the society once with each seed. Plays several seeds at the same time, because a run mostly

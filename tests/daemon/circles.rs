@@ -1,8 +1,8 @@
 //! The files of a crate must not import each other in a circle, unless a comment above the `mod` line explains why.
 //!
-//! The test reads the source text. For the test, each path that begins with `crate`, `self`, `super` or the name of a
-//! submodule is an import. The imported module is the last module in the path: `crate::a::b::Item` imports `b`. The test
-//! can miss an import, but never reports an import that does not exist.
+//! The test reads the source text. It counts a path as an import if the path begins with `crate`, `self`, `super` or
+//! the name of a submodule. The imported module is the last module in the path: `crate::a::b::Item` imports `b`. The
+//! test can miss an import, but never reports an import that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -86,7 +86,7 @@ impl Crate {
         Some(at)
     }
 
-    /// Returns the groups of modules in which each module imports all other modules of the group, directly or
+    /// Returns all circles. A circle is a group of modules, and each of them imports all others, directly or
     /// indirectly.
     fn circles(&self) -> Vec<Vec<Module>> {
         let imports: BTreeMap<&Module, BTreeSet<Module>> =
@@ -119,8 +119,8 @@ impl Crate {
         circles
     }
 
-    /// Returns whether a circle consists of one module and its submodules, and a comment above the `mod` line of that
-    /// module gives a reason for the circle.
+    /// Returns whether a circle has a valid reason. The circle must consist of one module and its submodules, and a
+    /// comment above the `mod` line of this module must give the reason.
     fn is_defended(&self, circle: &[Module]) -> bool {
         let Some(top) = circle.iter().min_by_key(|module| module.len()) else { return false };
         let Some((name, parent)) = top.split_last() else { return false };
@@ -152,8 +152,8 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, or a tree of paths as in `a::{b, c::d}`, from the beginning of a text. Returns the length of what it
-/// has read, in bytes.
+/// Reads a path, or a tree of paths as in `a::{b, c::d}`, from the beginning of a text. Returns the number of bytes
+/// that it has read.
 fn tree(text: &str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
     let is_of_name = |character: char| character.is_alphanumeric() || character == '_';
     let mut at = 0;

@@ -83,7 +83,8 @@ fn the_same_call_with_the_same_result_is_told_and_then_ends_the_turn() {
     assert!(said.contains("repeating"), "{said}");
 }
 
-/// The results of the calls differ only in the ids of the new artifacts, so the calls count as repetitions.
+/// Each call makes a new artifact. The results of the calls differ only in the ids of these artifacts, so the calls
+/// count as repetitions.
 #[test]
 fn a_call_that_makes_the_same_again_and_again_is_a_repetition() {
     let server = ScriptedServer::start(|_| {
@@ -109,8 +110,8 @@ fn the_person_is_told_the_same_once_in_a_turn() {
     server.assert_clean();
 }
 
-/// After the second unreadable call, the daemon sends the server requests without tools. From then on, the daemon
-/// itself finds the calls in the model's text.
+/// After the second call that the server could not read, the daemon's requests to the server contain no tools. From
+/// then on, the daemon itself finds the calls in the model's text.
 #[test]
 fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
     let server = ScriptedServer::start(|asked| {
@@ -221,8 +222,8 @@ impl Clumsy {
 fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let mut clumsy = Clumsy::at(seed, asked);
-        // If the system message has the added line (`HOW_TO_CALL`), the model writes its calls correctly, as real
-        // models do.
+        // The model writes its calls correctly if the system message has the added line (`HOW_TO_CALL`). Real models do
+        // the same.
         let is_careful = asked.system().contains(HOW_TO_CALL);
         let call = |clumsy: &mut Clumsy, tool: &str, arguments: Value| match is_careful {
             true => Answer::call(tool, arguments),
@@ -248,8 +249,8 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// Plays a society, and returns whether it reached the right answer. If it did not, it must have ended with a truthful
-/// failure; otherwise this function panics.
+/// Plays a society, and returns whether it reached the right answer. A society without the right answer must have ended
+/// with a truthful failure. Otherwise, this function panics.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));
@@ -283,8 +284,8 @@ fn play(seed: u64) -> bool {
     }
 }
 
-/// Plays one society for each seed, several societies at the same time. At least 80 % of the societies must reach the
-/// right answer.
+/// Plays one society for each seed. Several societies run at the same time. At least 80 % of all societies must reach
+/// the right answer.
 #[expect(clippy::print_stdout, reason = "prints how many societies reached the answer")]
 fn play_all(first: u64, societies: u64) {
     let well = AtomicUsize::new(0);

@@ -44,8 +44,8 @@ fn tokens(asked: &Conversation) -> usize {
 const ROUNDS: usize = 200;
 const PER_ROUND: usize = 10;
 
-/// Root sends the clerk ten messages in each round; only the last of the ten asks for an answer. The clerk answers
-/// `noted`.
+/// In each round, root sends the clerk ten messages. Only the last of these messages asks for an answer. The clerk
+/// answers `noted`.
 fn clerk(asked: &Conversation) -> Answer {
     if sums_up(asked) {
         return Answer::say("The clerk notes what root reports; nothing is open.");
@@ -88,8 +88,8 @@ fn clerk(asked: &Conversation) -> Answer {
     Answer::calls((0..PER_ROUND).map(message).collect())
 }
 
-/// Returns the clerk's id, from the call that hired the clerk. If a summary has replaced this call in the history, the
-/// id comes from the list of contacts.
+/// Returns the clerk's id. It comes from the call that hired the clerk, or from the list of contacts if a summary has
+/// replaced this call in the history.
 fn clerk_id(asked: &Conversation) -> Option<String> {
     hired(asked, "clerk").or_else(|| {
         let system = asked.system();

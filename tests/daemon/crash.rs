@@ -1,5 +1,5 @@
-//! `kill -9`, again and again, at random moments: the society must still reach the same end, and nothing may happen
-//! twice.
+//! Kills the process with `kill -9` again and again, at random moments. Even so, the society must reach the same end,
+//! and nothing may happen twice.
 
 pub(crate) mod end;
 mod ledger;
@@ -40,7 +40,8 @@ enum Ended {
 enum Moment {
     /// When the process has printed this many lines.
     Lines(usize),
-    /// When the server has received this many requests from the process. Perhaps the last of them is not answered yet.
+    /// When the server has received this many requests from the process. The last of these requests may not be answered
+    /// yet.
     Requests(usize),
     Never,
 }
@@ -103,8 +104,8 @@ impl Run {
             }
         };
         self.printed.push_str(&ended.stdout);
-        // The kill may cut off the last printed line. End this line here, so that the first line of the next process
-        // does not continue it.
+        // The kill may cut off the last printed line. End this line here. Otherwise, the first line of the next process
+        // would continue it.
         self.printed.push('\n');
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
         match ended.code {
@@ -141,8 +142,8 @@ impl Run {
 
 #[test]
 fn everything_happens_once_however_often_the_process_is_killed() {
-    // The seed decides after how many lines or requests each kill comes. The machine decides what the process does at
-    // that moment, but the checks hold for every moment.
+    // The seed decides when each kill comes: after a number of lines or of requests. What the process does at that
+    // moment depends on the machine. The checks hold for every moment.
     let (kills, runs) = kill_at_random(KILLS, &mut Rng::with_seed(0x0009_0117));
     println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }

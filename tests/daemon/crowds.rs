@@ -78,8 +78,8 @@ fn whoever_has_no_token_keeps_nobody_out() {
     const MANY: usize = 1_500;
     allow_connections(MANY as u64);
     let (_server, _polity, serving) = serving(|| Answer::say("42"));
-    // This connection sends a request with the token. The connections without a token begin later. The daemon must not
-    // close this connection for them.
+    // This connection sends a request with the token before all connections without a token begin. The daemon must not
+    // close it to make room for them.
     let mut known = serving.connect();
     ask_on(&mut known, &serving);
     let before = serving.descriptors();
@@ -92,15 +92,16 @@ fn whoever_has_no_token_keeps_nobody_out() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     // The daemon still answers on the connection that sent the token.
     ask_on(&mut known, &serving);
-    // The daemon closes all but `MOST_STRANGERS` of the connections without the token. After 30 seconds, it would close
-    // them in any case, because they are silent, so this wait must be shorter. The number 50 leaves room for the files
-    // that the daemon opens for its own work.
+    // The daemon keeps only `MOST_STRANGERS` of the connections without the token open, and closes the others. The test
+    // must not wait longer than 30 seconds for this: the daemon then closes all these connections in any case, because
+    // they are silent. The number 50 leaves room for the files that the daemon opens for its own work.
     let most = before + MOST_STRANGERS + 50;
     comes_down_within(Duration::from_secs(15), "descriptors", most, || serving.descriptors());
     drop(idle);
 }
 
-/// Sets the soft limit of open files of the running daemon to `many` more than it has open.
+/// Sets the soft limit of open files of the running daemon. The limit is `many` more than the number of files that the
+/// daemon has open now.
 #[track_caller]
 fn leave_descriptors(serving: &Serving, many: usize) {
     let limit = serving.descriptors() + many;
@@ -109,7 +110,7 @@ fn leave_descriptors(serving: &Serving, many: usize) {
     assert!(prlimit.status().expect("prlimit").success(), "the limit of open files stays as it is");
 }
 
-/// Writes to root, and waits until the task that this begins is idle.
+/// Writes to root, which begins a task. Waits until this task is idle.
 #[track_caller]
 fn finish_a_task(serving: &Serving) {
     let posted = serving.call("POST /api/messages", br#"{"text": "hello"}"#);
@@ -191,8 +192,8 @@ fn crowd(serving: &Serving, line: &str, body: &[u8], many: usize) -> (Vec<Answer
     (answers, serving.peak() - before)
 }
 
-/// Maximum growth of the daemon's memory through all bodies together, in MiB. The daemon has a budget for the bodies of
-/// requests, and its allocator also keeps some freed memory.
+/// Maximum growth of the daemon's memory through all bodies together, in MiB. It consists of the daemon's budget for
+/// the bodies of requests, and of freed memory that the allocator keeps.
 const MOST_MEMORY: u64 = 700;
 
 /// Sends `many` copies of a body at the same time. Checks by how much the daemon's memory grew, and that each answer
@@ -246,8 +247,8 @@ fn bodies_of_tiny_values_do_not_grow_into_large_trees() {
     check_crowd(&serving, "POST /api/messages", &message, 8, &[413, 503]);
 }
 
-/// Sends a body that the daemon must refuse with this status and this code of the error. Checks by how much the
-/// daemon's memory grew, and that the daemon still answers.
+/// Sends a body. The daemon must refuse the body with this status and this error code. Checks by how much the daemon's
+/// memory grew, and that the daemon still answers.
 #[track_caller]
 fn check_refused(serving: &Serving, line: &str, body: &str, status: u16, code: &Value) {
     let (answers, added) = crowd(serving, line, body.as_bytes(), 1);
@@ -268,7 +269,7 @@ fn bodies_of_a_hundred_megabytes_are_refused() {
     let chat = format!(r#"{{"model": "polity", "messages": [{{"role": "user", "content": "{text}"}}]}}"#);
     check_refused(&serving, "POST /v1/chat/completions", &chat, 413, &too_large);
     let call = tool_call(&format!(r#"{{"prompt": "{text}"}}"#));
-    // JSON-RPC has numbers as codes: this one means that the request is not valid.
+    // The error codes of JSON-RPC are numbers. This code means that the request is not valid.
     check_refused(&serving, "POST /mcp", &call, 413, &json!(-32_600));
     finish_a_task(&serving);
 }
@@ -286,10 +287,11 @@ fn json_of_a_hundred_thousand_levels_is_refused() {
         let call = tool_call(&format!(r#"{{"prompt": {value}}}"#));
         check_refused(&serving, "POST /mcp", &call, status, &of_call);
     };
-    // The budget of memory has room for this many arrays, but the parser refuses their depth.
+    // This many arrays fit into the budget of memory. But they are nested too deeply, so the parser refuses them.
     let arrays = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     check(&arrays, 400, [json!("invalid_arguments"), json!("invalid_body"), json!(-32_700)]);
-    // Objects would take more memory than the values of one body may take. So they never reach the parser.
+    // This many objects would take more memory than the values of one body may take. So the body never reaches the
+    // parser.
     let objects = format!("{}0{}", r#"{"a":"#.repeat(DEPTH), "}".repeat(DEPTH));
     let too_large = || json!("body_too_large");
     check(&objects, 413, [too_large(), too_large(), too_large()]);
@@ -349,7 +351,7 @@ fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
     check_leaving(&serving, "POST /v1/responses", accept, input, "response.created");
     let session = "accept: text/event-stream\r\nmcp-protocol-version: 2025-11-25\r\n\
                    mcp-session-id: 00000000-0000-4000-8000-000000000000\r\n";
-    // The first stream makes the session, which stays when the stream ends.
+    // The first stream makes the session. The session stays when this stream ends.
     drop(serving.stream("GET /mcp", session, "", "text/event-stream"));
     check_leaving(&serving, "GET /mcp", session, "", "text/event-stream");
     let task = posted["task"].as_str().expect("a task");

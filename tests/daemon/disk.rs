@@ -1,4 +1,4 @@
-//! A disk that is full, is read-only or fails to sync for a while. The daemon must not tell anybody a fact that is
+//! For a while, the disk is full, can only be read, or fails to sync. The daemon must not tell anybody a fact that is
 //! not on the disk yet. Once the disk works again, the daemon must go on by itself.
 
 use fastrand::Rng;
@@ -14,8 +14,8 @@ const BROKEN: i64 = 5;
 
 /// Plays a society on a disk that fails for a while, and simulates power cuts.
 ///
-/// The log of the daemon must contain `says`. After each power cut, every fact that the daemon had told must still be
-/// in the database.
+/// The log of the daemon must contain `says`. After each power cut, the database must still contain every fact that the
+/// daemon told before.
 #[track_caller]
 fn check(disturbances: &'static [Disturbance], says: &str) {
     let recorded = Recorded::play(disturbances, &json!({}));
@@ -58,7 +58,7 @@ fn a_disk_that_fails_to_sync_stops_nobody_for_good_and_nothing_lost_is_told() {
     check(DISTURBANCES, "the disk fails: look into the log of the system");
 }
 
-/// Checks that a start is refused with exit code 2 and this text, and that the refused prompt leaves nothing behind.
+/// Checks that a start is refused with exit code 2 and this text. The prompt of this start must leave nothing behind.
 #[track_caller]
 fn check_start(orders: &[(Order, i64)], says: &str) {
     let server = ScriptedServer::start(|_| Answer::say("done"));

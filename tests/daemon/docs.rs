@@ -40,8 +40,8 @@ fn every_source_file_that_a_page_names_is_there() {
         let text = fs::read_to_string(&page).expect("a page");
         for path in named(&text) {
             count += 1;
-            // A page names a path relative to the repository or to its directory `crates/`, as in
-            // `runtime/src/door.rs`.
+            // A path on a page is relative to the repository or to the directory `crates/`. The path
+            // `runtime/src/door.rs` is relative to `crates/`.
             let places = [repository().join(path), repository().join("crates").join(path)];
             assert!(places.iter().any(|place| place.is_file()), "{} names {path}", page.display());
         }

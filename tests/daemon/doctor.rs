@@ -136,7 +136,7 @@ fn what_is_wrong_is_told_with_what_to_do() {
     );
 }
 
-/// The level depends on the machine, so this test only checks that the report names one, and prints which.
+/// The level depends on the machine. So this test accepts every level, and prints the level that the report names.
 #[test]
 fn the_report_names_the_level_of_the_sandbox_and_what_would_raise_it() {
     let polity = home_of(r#"{"services": []}"#);
@@ -148,7 +148,8 @@ fn the_report_names_the_level_of_the_sandbox_and_what_would_raise_it() {
     let levels: Vec<&str> = ["full", "partial", "none"].into_iter().filter(named).collect();
     let [level] = &levels[..] else { panic!("{first} names {levels:?}") };
     println!("this machine has the level {level}");
-    // Skip the finding about the level and its advice, which refers to the advice of the findings below.
+    // Skip two lines: the finding about the level, and the advice of this finding, which only refers to the advice of
+    // the findings below.
     let advises = section.lines().skip(2).any(|line| line.trim_start().starts_with("→ "));
     assert!(*level == "full" || advises, "nothing says how to raise the level: {section}");
 
@@ -269,8 +270,8 @@ fn the_level_of_the_sandbox_is_told() {
     let told = levels.iter().find(|(level, _)| first.contains(&format!("`{level}`")));
     let (level, severity) = told.unwrap_or_else(|| panic!("no level in {first:?}"));
     assert_eq!(first.split_whitespace().next(), Some(*severity), "{first:?}");
-    // A level below `full` can be raised, so its report must contain advice. For the level `full`, a person needs to
-    // know only who enforces the limits.
+    // If the level is below `full`, it can be raised, so the report must contain advice. At the level `full`, a person
+    // needs to know only who enforces the limits.
     let advice = section.lines().take_while(|line| line.starts_with("  ")).any(|line| line.contains("→"));
     assert!(advice || *level == "full", "{section}");
     let expect = format!("sandbox of commands: {severity} sandbox_level");

@@ -1,5 +1,5 @@
-//! Answers the requests to the models, and gives some of them a bad answer. A seed and the request determine each
-//! answer. Records all answers.
+//! Answers the requests to the models. Some of the answers are bad. A seed, the request and the earlier answers
+//! determine each answer. Records all answers.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,8 +14,9 @@ use super::society::{Act, act, name};
 
 /// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// Maximum number of failed requests of one call, at all services together. The next request gets a good answer. A
-/// call has six attempts: the fifth may fail because another call failed, and the sixth gets the good answer.
+/// Maximum number of failed requests of one call, at all services together. After these, the next request gets a good
+/// answer. The limit is four because a call has six attempts. The fifth attempt may fail without a request, because
+/// another call failed. Then the sixth gets the good answer.
 const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -114,8 +115,8 @@ impl Fault {
     }
 }
 
-/// Returns the intended calls, or two harmless calls if the intended answer contains only text. All calls have the
-/// same id, which the history may already contain.
+/// Returns the intended calls, or two harmless calls if the intended answer contains only text. All these calls have
+/// the same id. The history may already contain a call with this id.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,
@@ -143,7 +144,8 @@ fn malformed(act: Act) -> Answer {
 /// A request and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
-    /// Identifies the call: a hash of the agent and its history, which are equal in all attempts of the call.
+    /// Identifies the call. It is a hash of the agent and its history, because both are the same in all attempts of a
+    /// call.
     pub(super) call: u64,
     pub(super) agent: String,
     pub(super) service: String,
@@ -175,7 +177,7 @@ struct State {
     exchanges: Vec<Exchange>,
     /// For each call, the number of failed attempts since its last answer.
     failed: BTreeMap<u64, u32>,
-    /// For each service, its failures in a row that count towards opening its circuit.
+    /// For each service, the number of its latest failures in a row. Only failures that can open its circuit count.
     in_a_row: BTreeMap<String, u32>,
 }
 
@@ -230,33 +232,36 @@ impl Chaos {
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
-            // This agent must never succeed. It gets only faults that come at once and that make no other call wait.
+            // This agent must never succeed. All its answers are faults of a kind that comes at once and makes no other
+            // call wait.
             fault = [Fault::Down, Fault::RateLimited, Fault::Html, Fault::Torn][lots.usize(..4)];
         } else if failed >= MOST_OF_A_CALL {
             return None;
         } else if of_service().count() >= 15 && times(Fault::Paused) == 0 {
             fault = Fault::Paused;
         } else if self.places == Places::One && (40..46).contains(&of_service().count()) {
-            // These failures in a row open the circuit of the service.
+            // Several failures in a row open the circuit of the service.
             fault = Fault::Overloaded;
         } else if !bad {
             return None;
         }
         let fault = match fault {
-            // Both faults take long. So at each service, `Paused` occurs at most twice, and `Hang` at most once.
+            // `Paused` and `Hang` take long. So at each service, `Paused` occurs at most twice, and `Hang` at most
+            // once.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
-            // Later in a turn, an empty answer would count as an answer, and two empty answers in a row would end the
-            // turn. So only the first request of an agent gets an empty answer.
+            // Only the first request of an agent gets an empty answer. Later in a turn, an empty answer would count as
+            // an answer, and two empty answers in a row would end the turn.
             Fault::Empty if seen > 0 || asked.messages().len() > 2 || asked.heard().len() > 1 => Fault::Html,
             Fault::Malformed if matches!(act, Act::Say(_)) => Fault::DoubledIds,
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,
             _ => fault,
         };
-        // The circuit of a service opens after five failures in a row, and a sixth failure is a failed probe: a single
-        // request that tests whether the service works again. Each failed probe uses up one
-        // attempt of every waiting call. The calls can afford one failed probe but not two, so the faults stop before a
-        // second probe. With three calls at a time the limit is lower, because their failures may come in another order.
+        // The circuit of a service opens after five failures in a row. The next request is a probe: a single request
+        // that tests whether the service works again. So a sixth failure is a failed probe, and it uses up one attempt
+        // of every waiting call. The calls can afford one failed probe but not two, so the faults stop before a second
+        // probe. With three calls at a time, the limit is lower, because the failures of these calls may come in
+        // another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,

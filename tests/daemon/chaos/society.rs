@@ -66,7 +66,7 @@ fn number(name: &str) -> u64 {
 
 /// Returns the answer that the model should give. The answer depends only on the request.
 ///
-/// The model repeats calls that were refused. So a bad call that a fault has added does no harm.
+/// If a call was refused, the model makes the call again. So it does no harm if a fault adds a bad call.
 pub(super) fn act(asked: &Conversation) -> Act {
     let name = name(asked);
     let role = name.split(' ').next().unwrap_or_default();
@@ -222,7 +222,8 @@ fn consult(asked: &Conversation, name: &str) -> Act {
     }
 }
 
-/// Returns the call that reports the result to the parent; after that call, returns a text that ends the turn.
+/// Returns the call that reports the result to the parent. If the agent has already made this call, returns a text that
+/// ends the turn.
 fn report(asked: &Conversation, result: u64) -> Act {
     let text = format!("result {result}");
     let parent = asked.parent_id();
@@ -232,7 +233,8 @@ fn report(asked: &Conversation, result: u64) -> Act {
     Act::Call(vec![send(parent, json!({"message_type": "status_report", "text": text}))])
 }
 
-/// Returns the number and the sum of all reports. A report that arrived twice counts twice, so the test notices it.
+/// Returns the number and the sum of all reports. A report that arrived twice counts twice, so that the sum is wrong
+/// and the test fails.
 fn sum(asked: &Conversation) -> (usize, u64) {
     let results = said(asked, "result ");
     (results.len(), results.iter().sum())

@@ -110,7 +110,7 @@ fn active_tasks_come_first_and_finished_tasks_are_folded() {
     check(&[], &[open], "2 finished tasks are not shown; --all lists them");
     check(&["--all"], &[open, first, third], "");
     check(&["--state", "idle"], &[first, third], "");
-    // The open task is listed, although one of the finished tasks is newer.
+    // The open task is listed and the finished tasks are not, although one of them is newer.
     check(&["--limit", "1"], &[open], "1 finished task is not shown; --all lists it");
     // In JSON, the list is complete, and in the order in which the tasks began.
     assert_eq!(column(&rows(&polity, &["tasks"]), "title"), [first, open, third]);
@@ -126,8 +126,8 @@ fn everything_is_found_by_its_words() {
     let found = rows(&polity, &["search", "what", "IT"]);
     let task = &found.iter().find(|hit| hit["kind"] == "task").expect("the task")["id"];
     assert_eq!(*task, rows(&polity, &["tasks"])[0]["id"]);
-    // The first word is from the content of the artifact: two Chinese characters without spaces around them. The second
-    // word is the name of the artifact.
+    // The first word consists of two Chinese characters in the content of the artifact, without spaces around them. The
+    // second word is the name of the artifact.
     for word in ["柏林", "plan.md"] {
         let found = rows(&polity, &["search", word]);
         assert_eq!(column(&found, "name"), [&json!("plan.md")], "{word}");
@@ -138,7 +138,8 @@ fn everything_is_found_by_its_words() {
         );
     }
     // 480 is the width of the picture. Messages contain this number, but briefs do not. A search for agents looks into
-    // their briefs, so it finds nothing for 480. It finds the word `what`, because the lead's brief quotes the prompt.
+    // their briefs. So it finds no agent for 480. But it finds an agent for `what`, because the lead's brief quotes the
+    // prompt.
     let sized = rows(&polity, &["search", "--kind", "message", "480"]);
     let agents = rows(&polity, &["search", "--kind", "agent", "480"]);
     assert!(!sized.is_empty() && agents.is_empty(), "{sized:?} {agents:?}");

@@ -1,5 +1,5 @@
-//! Commands that only read, on a data directory without a daemon: they print what they would print with a daemon, and
-//! change no file.
+//! Runs the commands that only read on a data directory without a daemon. They must print the same as with a daemon,
+//! and must change no file.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -46,8 +46,8 @@ fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
 
 /// Returns all files below a directory, each with its length and a hash of its bytes.
 ///
-/// Leaves out two files that SQLite may create although it only reads: the `-shm` file, which is shared memory of the
-/// processes that use the database, and an empty `-wal` file.
+/// Leaves out two files, because SQLite may create them even if it only reads. The first is the `-shm` file, which is
+/// shared memory of the processes that use the database. The second is the `-wal` file, if it is empty.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, (usize, u64)> {
     let files = files_below(directory).into_iter();
     let named = files.map(|path| (path.clone(), std::fs::read(path).expect("a file")));
@@ -199,8 +199,8 @@ fn what_a_killed_run_has_left_is_read_as_it_is() {
         assert_eq!(contents(&polity.data_dir()), before, "reading has changed a file");
     };
     check();
-    // In a copied data directory, and after a power cut, the log of the database exists but the `-shm` file does not.
-    // The commands must work without this file.
+    // If a data directory was copied, or after a power cut, the log of the database exists but the `-shm` file does
+    // not. The commands must also work then.
     std::fs::remove_file(polity.data_dir().join("polity.db-shm")).expect("a file");
     check();
 }

@@ -57,7 +57,7 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let (polity, mut daemon) = served(&server);
     let running = start(&polity, &["work"]);
     running.stdout_line("one moment");
-    // Wait until the daemon knows that the text was shown; otherwise the next process would print it again.
+    // Wait until the daemon knows that the text was shown. Otherwise, the next process would print the text again.
     while !rows(&polity, &["messages", "--unshown"]).is_empty() {
         std::thread::yield_now();
     }
@@ -74,8 +74,9 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }
 
-/// Removes the foot from the output of `polity run` on a terminal. The foot is the lines at the bottom that the command
-/// draws again and again. They show what agents are doing at the moment, so they differ between runs.
+/// Removes the foot from the output of `polity run` on a terminal. The foot consists of the lines at the bottom, which
+/// the command draws again and again. These lines differ between runs, because they show what agents are doing at the
+/// moment.
 fn without_foot(shown: &str) -> String {
     let mut stays = String::new();
     for (number, drawn) in shown.split("\u{1b}[J").enumerate() {
@@ -102,8 +103,8 @@ fn comparable(shown: &str) -> Vec<String> {
         true if !word.contains('\u{1b}') => "…".to_owned(),
         _ => word.to_owned(),
     };
-    // An agent's id ends in four random characters. If none of them is a digit, the rule for words with digits does
-    // not replace the id.
+    // Replace the ids of agents. The rule for words with digits does not replace all of them: an id ends in four random
+    // characters, and often none of them is a digit.
     let without_ids = |line: &str| match line.split_once("worker-") {
         Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
         None => line.to_owned(),

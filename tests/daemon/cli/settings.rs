@@ -1,12 +1,12 @@
-//! The commands about the configuration use the configuration of the daemon that serves the data directory.
+//! If a daemon serves the data directory, the commands about the configuration use the configuration of this daemon.
 
 use serde_json::{Value, json};
 
 use super::{ask, rehearsing, told};
 use polity_tests::{Polity, Running};
 
-/// Starts a daemon whose configuration is in the directory `elsewhere`, which commands in this home do not use by
-/// default.
+/// Starts a daemon whose configuration is in the directory `elsewhere`. By default, commands in this home would use
+/// another directory.
 #[track_caller]
 fn elsewhere() -> (Polity, Running) {
     let (polity, daemon) = rehearsing();

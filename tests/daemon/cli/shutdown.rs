@@ -33,7 +33,7 @@ fn shutdown_lets_work_finish_and_returns_when_the_daemon_has_ended() {
     let ended = ending.wait().expect_code(0);
     let ended: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(ended, json!({"pid": daemon.id()}));
-    // The command returns when no process uses the data directory any more, so the next commands find no daemon.
+    // The command returns only when no process uses the data directory any more. So the next commands find no daemon.
     assert!(!polity.data_dir().join("daemon.json").exists());
     daemon.wait().expect_code(0);
     assert!(told(&polity, &["messages"]).contains("42"), "the answer that was under way is lost");

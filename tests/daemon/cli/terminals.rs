@@ -24,8 +24,8 @@ const MARGIN: usize = 6;
 /// sequence before they type, because earlier keys would not reach the editor.
 const READS: &str = "\x1b[?2004h";
 
-/// Returns the lines that a terminal shows, without escape sequences. After a carriage return, text replaces the text
-/// of the line.
+/// Returns the lines that a terminal shows, without escape sequences. A carriage return removes the text of its line,
+/// because the text after it takes the place of this text.
 fn plain(shown: &str) -> String {
     let mut plain = String::new();
     let mut rest = shown.chars().peekable();
@@ -43,7 +43,7 @@ fn plain(shown: &str) -> String {
     plain
 }
 
-/// Returns whether this is a Chinese character or punctuation mark, which takes two columns.
+/// Returns whether a character takes two columns. Chinese characters and Chinese punctuation marks do.
 fn is_wide(character: char) -> bool {
     ('\u{2e80}'..='\u{ffef}').contains(&character)
 }
@@ -60,7 +60,8 @@ fn assert_fits(shown: &str, columns: u16) {
     }
 }
 
-/// Returns the words of a text. Chinese characters count as separators, because a line may end between any two of them.
+/// Returns the words of a text. Leaves out Chinese characters, which count as separators: a line may end between any
+/// two of them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |character: char| character.is_whitespace() || is_wide(character);
     text.split(is_between).filter(|word| !word.is_empty())
@@ -82,10 +83,12 @@ fn assert_whole(shown: &str, whole: &str, columns: u16) {
     }
 }
 
-/// Checks how a terminal shows an answer that consists of thirty times `wonderful` and a word that begins with `end-`.
+/// Checks how a terminal shows an answer. The answer consists of the word `wonderful` thirty times, and of a last word
+/// that begins with `end-`.
 #[track_caller]
 fn assert_answer_is_legible(shown: &str, columns: u16) {
-    // Leave out the indented lines, which the chat shows while a model writes. Only they may be broken within a word.
+    // Leave out the indented lines, which the chat shows while a model writes. Such a line may end within a word, but
+    // no other line may.
     let is_answer = |line: &&str| line.contains("wonderful") && !line.starts_with("  ");
     let lines: Vec<&str> = shown.lines().filter(is_answer).collect();
     assert!(lines.len() > 1, "{shown}");
@@ -167,7 +170,7 @@ fn a_chat_shows_answers_while_they_arrive() {
     };
     enter(&format!("say it{ENTER}"));
     running.stdout_wait("wonderful wonderful");
-    // Each message begins a new task, because no answer in the tasks before is complete.
+    // `/new` makes each message begin a new task, because no answer in the earlier tasks becomes complete.
     enter(&format!("/new{ENTER}"));
     enter(&format!("think it over{ENTER}"));
     running.stdout_wait("(It may be blue.)");
@@ -179,7 +182,7 @@ fn a_chat_shows_answers_while_they_arrive() {
     assert_eq!(server.request_count(), 3, "no answer was complete");
 }
 
-/// The number of agents that root hires: so many that `watch` shows only a part of the lines of the tree.
+/// The number of agents that root hires. They are so many that `watch` shows only some of the lines of the tree.
 const CREW: usize = 14;
 /// The number of lines that `watch` gives to the tree. The terminal has 24 lines, and the head and the rule take two of
 /// them. The tree gets half of the other lines.
@@ -212,8 +215,8 @@ fn crew(asked: &Conversation) -> Answer {
 /// Returns the screens that `polity watch` has drawn so far, each as its lines. Leaves out a screen that is not
 /// complete.
 fn screens(shown: &str) -> Vec<Vec<String>> {
-    // A screen begins with a move of the cursor to the first line, and ends with the removal of everything below. At the
-    // end of each line, the rest of the line is removed.
+    // A screen begins with the escape sequence that moves the cursor to the first line. It ends with the sequence that
+    // removes everything below the cursor. Each line ends with the sequence that removes the rest of the line.
     let drawn = shown.split("\x1b[1;1H").skip(1).filter_map(|screen| screen.split_once("\x1b[J"));
     drawn.map(|(lines, _)| lines.split_terminator("\x1b[K").map(plain).collect()).collect()
 }
@@ -266,7 +269,8 @@ fn a_watch_answers_its_keys_at_every_width() {
             assert!(screen.len() <= 24 && screen[0].starts_with("polity"), "{screen:#?}");
             let whole = screen.join("\n");
             assert_fits(&whole, columns);
-            // The lines of events are cut at the edge. If the last character takes two columns, one column may be empty.
+            // The lines of events are cut off at the edge. If a character of two columns does not fit any more, one
+            // column stays empty.
             let widest = screen.iter().map(|line| columns_of(line)).max().unwrap_or_default();
             assert!(
                 widest + 1 >= columns.into(),

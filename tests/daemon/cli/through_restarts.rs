@@ -43,7 +43,7 @@ fn every_event_comes_once_and_in_order() {
     watch.stdout_line(&format!("{first} "));
     follow.stdout_line(&format!("\"seq\":{first},"));
     for round in 0..4 {
-        // In round 2, kill the daemon while it is idle; in the other rounds, while it works.
+        // In round 2, the daemon is killed while it is idle. In the other rounds, it is killed while it works.
         polity.run(&on_data(&["send", &format!("question {round}")])).expect_code(0);
         if round == 2 {
             told(&polity, &["send", "--wait", "and another"]);

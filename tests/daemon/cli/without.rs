@@ -7,7 +7,7 @@ use super::{ask, rehearsing, told};
 use crate::support::app;
 use crate::support::files::files_below;
 
-/// The commands that need a daemon, except `shutdown`. `offline.rs` tests the commands that need none.
+/// The commands that need a daemon, except `shutdown`. The commands that need no daemon are tested in `offline.rs`.
 const COMMANDS: &[&[&str]] = &[
     &["send", "hello"],
     &["chat"],

@@ -9,7 +9,7 @@ use super::LAST_WORDS;
 use super::ledger::{Transcripts, transcripts};
 use crate::support::database::Database;
 
-/// Fails if anything that must happen exactly once has happened twice or not at all.
+/// Some things must happen exactly once. Fails if one of them has happened twice or not at all.
 #[track_caller]
 pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     let mut database = Database::read(data);
@@ -135,8 +135,8 @@ fn messages(database: &mut Database, agents: &Agents) {
     let mut found: Vec<(String, String, String)> = Vec::new();
     for [sender, receiver, body, finality] in rows {
         let text = text_of(&body);
-        // Root may tell the user several times that it waits. The number of these messages depends on how many reports
-        // arrive together, so check only their text.
+        // Root may tell the user several times that root waits. The number of these messages depends on how many
+        // reports arrive together. So check only the text of these messages.
         if receiver == "user" && finality == "interim" {
             assert!(text.starts_with("waiting: "), "{text}");
             continue;
@@ -171,7 +171,8 @@ fn artifacts(database: &mut Database, agents: &Agents) {
     assert_eq!(blobs, i64::try_from(workers.len()).expect("few"), "two reports are the same");
 }
 
-/// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
+/// Checks every call of every reply in all conversations. The call must have exactly one result before the model speaks
+/// again.
 fn records(database: &mut Database) {
     let Transcripts { replies, problems } = transcripts(database);
     assert!(problems.is_empty(), "{problems:#?}");

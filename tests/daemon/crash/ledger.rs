@@ -16,7 +16,7 @@ pub(super) type Ledger = BTreeMap<String, usize>;
 ///
 /// The queries leave out what agents say while they wait, because these texts depend on how many messages arrive
 /// together. If an agent fails again and again, the daemon parks it (the agent does nothing until somebody resumes it)
-/// and sends a notice. The queries count this notice once, because every resumption that fails repeats the notice.
+/// and sends a notice. Every resumption that fails repeats the notice. So the queries count equal notices as one.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -52,8 +52,8 @@ pub(super) fn read(data: &Path, server: &ScriptedServer) -> Ledger {
     ledger
 }
 
-/// Returns each text that differs between runs, such as an id, with its placeholder. Longer texts come first, because
-/// one id may be part of another id.
+/// Some texts, such as ids, differ between runs. Returns each of these texts with its placeholder. Longer texts come
+/// first, because one id may be part of another id.
 fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, String)> {
     let agents = database
         .texts::<2>("SELECT agents.id, roles.name FROM agents JOIN roles ON roles.id = agents.role")
@@ -88,7 +88,7 @@ fn normal(line: String, names: &[(String, String)]) -> String {
     })
 }
 
-/// Lists the lines of the ledger `here` that are missing in the ledger `from`, or are less frequent there.
+/// Lists the lines that the ledger `here` contains more often than the ledger `from`.
 pub(super) fn missing(from: &Ledger, here: &Ledger) -> Vec<String> {
     let missing = here.iter().filter_map(|(line, count)| {
         let short = count.saturating_sub(from.get(line).copied().unwrap_or_default());
@@ -105,7 +105,8 @@ pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
     );
     let mut doubled: Vec<String> =
         heard.into_iter().map(|[message]| format!("{message} was handled twice")).collect();
-    // Each recorded answer appears in the agent's later requests, so no two answers can belong to equal requests.
+    // There must be at least as many different requests as recorded answers. No two answers can belong to equal
+    // requests, because each recorded answer appears in the agent's later requests.
     let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
     let recorded = database.number("SELECT count(*) FROM model_calls");
     if recorded > i64::try_from(bodies.len()).expect("few") {
@@ -134,8 +135,8 @@ pub(super) struct Transcripts {
 }
 
 impl Transcripts {
-    /// Adds a problem if a conversation ends with calls without a result. Calls in `asked` wait for the user, so a
-    /// missing result of such a call is no problem.
+    /// Adds a problem if a conversation has ended although a call in it has no result. The calls in `asked` wait for
+    /// the user, so it is no problem if these calls have no result.
     fn has_ended(&mut self, conversation: &str, open: &mut Vec<String>, asked: &[String]) {
         open.retain(|call| !asked.contains(call));
         if !open.is_empty() {
@@ -145,10 +146,11 @@ impl Transcripts {
     }
 }
 
-/// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
+/// Checks every call of every reply in all conversations. The call must have exactly one result before the model speaks
+/// again.
 pub(super) fn transcripts(database: &mut Database) -> Transcripts {
     let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
-    // A call that waits for the user's permission has no result yet, which is right.
+    // If a call waits for the user's permission, it is right that it has no result yet.
     let asked: Vec<String> = database
         .texts::<1>("SELECT call FROM approvals WHERE state = 'open'")
         .into_iter()

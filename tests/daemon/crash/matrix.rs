@@ -1,5 +1,5 @@
-//! The crash matrix: the process of each scenario dies at a failure point, the next process continues and dies at the
-//! next point. In the end, the scenario must have the same result as without any kill.
+//! The crash matrix. The process of a scenario dies at a failure point. The next process continues the scenario and
+//! dies at the next point, and so on. In the end, the scenario must have the same result as without any kill.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::support::database::Database;
 
 /// Minimum number of kills in the test that runs with all other tests.
 const KILLS: usize = 100;
-/// Minimum number of kills in the test that the command `just crash-matrix` runs, if the caller gives no other number.
+/// Minimum number of kills in the test of the command `just crash-matrix`. The caller can give another number.
 const MANY_KILLS: usize = 1000;
 /// Number of scenarios that are played at the same time.
 const AT_ONCE: usize = 2;
@@ -76,8 +76,8 @@ impl<'s> Run<'s> {
     fn ended(&self, ended: &Output) -> Ended {
         match ended.code {
             None => Ended::Died,
-            // An earlier process died when the backup was already complete, so this process only reports that the
-            // backup exists.
+            // An earlier process was killed after the backup was complete. So this process only reports that the backup
+            // exists.
             Some(2) if !self.died.is_empty() && ended.stderr.contains("is there already") => {
                 Ended::Finished(0)
             }
@@ -227,7 +227,8 @@ impl Table {
         self.rows.values().map(|row| row.kills).sum()
     }
 
-    /// Adds the verdict of a run. The problems of the run count for every point at which it was killed.
+    /// Adds the verdict of a run. A run can be killed at several points, and its problems count for each of these
+    /// points.
     fn enter(&mut self, run: &Run<'_>, verdict: &Verdict) {
         for kill in &run.died {
             let row = self.rows.entry(kill.point).or_default();
@@ -241,7 +242,8 @@ impl Table {
         }
     }
 
-    /// Fails if a run had problems, or if there is a point that can be reached and at which no run was killed.
+    /// Fails in three cases: a run had problems, no run was killed at a point that can be reached, or there were fewer
+    /// than `kills` kills.
     #[track_caller]
     fn assert_good(&self, kills: usize) {
         assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
@@ -269,8 +271,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario again and again until a process has died at each planned point. The next process resumes the
-/// society, so one society can die at several points.
+/// Plays a scenario again and again until all planned kills are done. After each kill, the next process resumes the
+/// society. So one society can die at several points.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {
@@ -285,9 +287,9 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
             match run.die(&kill) {
                 Ended::Died => {}
                 Ended::Finished(code) => {
-                    // If an earlier process of this society was killed, that process may already have passed the point.
-                    // Then try this kill first in the next society. Otherwise the scenario did not reach the point at
-                    // all, so drop the kill.
+                    // The process ended without reaching the point. If an earlier process of this society was killed,
+                    // that process may already have passed the point. So this kill is tried first in the next society.
+                    // Otherwise, the scenario did not reach the point at all, and the kill is dropped.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }
@@ -331,14 +333,14 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Kills the process at every point, in the first scenario that passes the point. The test tries up to two kills at
-/// each point: one at the first passage, and one at the middle passage, such as the fifth of ten.
+/// Kills the process at every point. For each point, the test uses the first scenario that passes the point. It tries
+/// up to two kills there: one at the first passage, and one at the middle passage, such as the fifth of ten.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
     let table = Mutex::new(Table::default());
-    // Some scenarios pass a point only by chance. If the process did not die at the point, the next scenario that
-    // passes the point tries it again.
+    // Some scenarios pass a point only by chance, so the process may not die there. Then the next round tries the point
+    // again, with the next scenario that passes it.
     for round in 0..SCENARIOS.len() {
         let mut work = Vec::new();
         for (scenario, here) in &undisturbed {
@@ -352,7 +354,7 @@ fn everything_happens_once_wherever_the_process_dies() {
             // Sort the kills in the order in which a run reaches their points, so that one society can die at many
             // points.
             kills.sort_by_key(|kill| here.place(kill));
-            // The kills during recovery come in the middle of the list, because most work is unfinished then.
+            // Put the kills during recovery into the middle of the list, because most work is unfinished at that time.
             if round == 0 && scenario.name == SCENARIOS[0].name {
                 let middle = kills.len() / 2;
                 kills.splice(middle..middle, here.recovery());
@@ -366,14 +368,14 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// Returns the kills at a point that a scenario passes `count` times: one at the first passage, and one at the middle
-/// passage, such as the fifth of ten. If the middle passage is the first, returns only one kill.
+/// Returns the kills at a point that a scenario passes `count` times. One kill is at the first passage, and one at the
+/// middle passage, such as the fifth of ten. If both are the same passage, returns only one kill.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// Plays all scenarios in rounds until there are enough kills. If a scenario passes a point several times, the test
-/// chooses at random at which of these times the process dies. The command `just crash-matrix` runs this test.
+/// Plays all scenarios in rounds until there are enough kills. If a scenario passes a point several times, the process
+/// dies at one of these times, which the test chooses at random. The command `just crash-matrix` runs this test.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -392,8 +394,8 @@ fn crash_matrix() {
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
                 // In the first round, the process dies when it first passes a point, so that every point is tried.
-                // Later rounds choose only among the first three quarters of the counted times, because the count
-                // varies a little between runs.
+                // Later rounds choose one of the counted passages at random. They never choose from the last quarter,
+                // because the count varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };

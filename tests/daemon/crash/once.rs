@@ -15,8 +15,8 @@ fn notes(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills a run at this point, and resumes it to its end. For each request that was made more than once, returns how
-/// often.
+/// Kills a run at this point, and then resumes the run to its end. Looks for requests that were made more than once,
+/// and returns how often each of them was made.
 #[track_caller]
 fn asked_again(point: &str) -> Vec<usize> {
     let server = ScriptedServer::start(notes);
@@ -38,8 +38,8 @@ fn spawn(polity: &Polity, point: &str) -> polity_tests::Running {
 
 #[test]
 fn a_recorded_answer_is_never_asked_for_again() {
-    // The process passes the point `driver::written` for the first time before the first answer, so begin with the
-    // second time.
+    // Begin with the second time that the process passes the point `driver::written`. The first time is before the
+    // first answer.
     for answer in 2..=5 {
         assert_eq!(asked_again(&format!("driver::written@{answer}")), [0; 0]);
     }

@@ -19,7 +19,7 @@ type Script = Box<dyn Fn(&Conversation) -> Answer + Send + Sync>;
 /// A command, the command that continues it after a crash, and everything that both commands need.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// The command that begins the scenario; `again` continues it after a crash.
+    /// The command that begins the scenario. After a crash, the command `again` continues it.
     pub(super) command: &'static [&'static str],
     pub(super) again: &'static [&'static str],
     /// A text that one of the processes must have printed by the end.
@@ -131,7 +131,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "deadlock",
         said: "this is all there is",
-        // The agents do not answer the notice of the deadlock. If they did, timing would decide which of two waiting
+        // The agents do not answer the notice of the deadlock. Otherwise, timing would decide which of two waiting
         // agents gets the answer.
         script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
         ..SOCIETY
@@ -150,7 +150,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         said: "damaged row",
         script: || Box::new(|_| Answer::say("hello")),
         home: |server| {
-            // The process dies within the transaction that begins the turn, so the message is still in the mailbox.
+            // The process dies within the transaction that begins the turn. So the turn has not begun, and the message
+            // is still in the mailbox.
             let polity = left_at(server, "turns::begun@1");
             // This run fails at a damaged row and parks root: root does nothing until it is resumed. The command of the
             // scenario then resumes root.
@@ -245,8 +246,8 @@ fn delays(asked: &Conversation) -> Answer {
         Call::new("send_message", json!({"to": "root", "payload": payload, "delayMs": delay}))
     };
     if hears(asked, "the late note") {
-        // Root's first turn has already answered the user, so a closing text would change nothing: root sends the
-        // text as a message.
+        // Root's first turn has already answered the user. So a closing text would change nothing now, and root sends
+        // the text as a message instead.
         let told = asked.results_of("send_message").len() > 2;
         let payload = json!({"message_type": "status_report", "text": "the note has come"});
         return if told { Answer::say("done") } else { Answer::calls(vec![send("user", payload)]) };
@@ -271,7 +272,8 @@ fn termination() -> Play {
     Play::default().ending("root", root, |_| Answer::say("it has ended"))
 }
 
-/// Service `two` is always down. Its fallback refuses the worker's request.
+/// Plays the models of two services. Service `two` is always down. The fallback of service `two` refuses the worker's
+/// request.
 fn failure(asked: &Conversation) -> Answer {
     if asked.model() == "two-model" {
         return Answer::error(503, json!({"error": {"message": "overloaded"}}));
@@ -332,8 +334,8 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. Then it waits in a circle of agents that wait for each other, so the daemon holds back
-/// its next closing text, and sends this text when the circle breaks.
+/// The lead answers root early. Then the lead is part of a circle of agents that wait for each other. So the daemon
+/// holds back the lead's next closing text, and sends this text when the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {
@@ -346,7 +348,7 @@ fn held(asked: &Conversation) -> Answer {
     }
 }
 
-/// Root ends its turn with a text while it waits for a worker; this text becomes its final answer.
+/// Root ends its turn with a text while root waits for a worker. This text becomes root's final answer.
 fn last_word(asked: &Conversation) -> Answer {
     if asked.role_name() == "worker" {
         return Answer::say("done");
@@ -360,8 +362,8 @@ fn last_word(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns the home of a society whose process died at this point. The stored prompt is then damaged, so that no
-/// process can parse it.
+/// Plays a society until its process dies at this point. Then damages the stored prompt, so that no process can parse
+/// it. Returns the home.
 fn left_at(server: &ScriptedServer, point: &str) -> Polity {
     let polity = home(server, &json!({}));
     let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();

@@ -1,8 +1,8 @@
-//! `polity` without arguments on terminals of different widths, driven by keys. The terminal controls the session of
-//! the command, as in a shell, so Ctrl-C is a signal while a question is open.
+//! `polity` without arguments on terminals of different widths, driven by keys. As in a shell, the terminal controls
+//! the session of the command. So Ctrl-C is a signal while a question is open.
 //!
-//! polity finds a model server only at its usual port, so the tests that need one run in network namespaces of their
-//! own. On a machine that does not allow this, they print that they were skipped.
+//! polity finds a model server only at the usual port of such a server. So the tests that need a model server run in
+//! network namespaces of their own. On a machine that does not allow this, these tests print that they were skipped.
 
 use std::fs;
 use std::io::Write;
@@ -55,7 +55,7 @@ fn ollama() -> Served {
     Served::start_at(OLLAMA, router)
 }
 
-/// Returns a home in which nothing is configured, with a locale.
+/// Returns a home with this locale. Nothing is configured in it.
 fn newcomer(locale: &str) -> Polity {
     let mut polity = Polity::new(&json!({}), &json!({}));
     fs::remove_dir_all(polity.config_dir()).expect("a directory");
@@ -77,7 +77,8 @@ fn begin(polity: &Polity, columns: u16, steps: &[(&str, &str)]) -> (Running, fs:
 }
 
 /// Does the same as [`begin`], and waits until the command has ended. Removes escape sequences from the output. Also
-/// removes each `^C` that the terminal shows for Ctrl-C, because it may come after the next line of polity.
+/// removes each `^C` that the terminal shows for Ctrl-C, because its place differs: it may come after the next line of
+/// polity.
 #[track_caller]
 fn lead(polity: &Polity, columns: u16, steps: &[(&str, &str)]) -> Output {
     let (running, _keyboard) = begin(polity, columns, steps);
@@ -205,7 +206,8 @@ fn inside_no_and_ctrl_d() {
                 ended.stdout
             };
             let whole = said_no(WIDE);
-            // A new line begins after each question and its answer, even if the user typed no line break.
+            // After each question and its answer, a new line begins. This is so even if the user ended the input
+            // instead of typing a line break.
             for line in whole.lines().filter(|line| questions.iter().any(|question| line.contains(question)))
             {
                 assert!(
@@ -269,7 +271,8 @@ fn a_configuration_with_a_mistake_is_told_at_every_width() {
     assert!(server.requests().is_empty());
 }
 
-/// The model never answers. The person leaves the chat that `polity` has begun, each time in another way.
+/// The model never answers. At each width, the person leaves the chat that `polity` has begun, and each time with other
+/// keys.
 #[test]
 fn who_leaves_the_chat_before_the_answer_ends_the_daemon_and_loses_nothing() {
     for (columns, keys) in WIDTHS.into_iter().zip([CTRL_C, CTRL_D, "/quit\r"]) {

@@ -12,7 +12,7 @@ use crate::support::hiring::boss_and_worker;
 use crate::support::home;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A name that is wider than the narrowest terminal.
+/// An address that is wider than the narrowest terminal.
 const ADDRESS: &str = "https://example.org/a-directory-with-a-long-name/and-a-page-with-a-long-name.html";
 /// A text with Latin words between Chinese characters, without spaces.
 const CHINESE: &str =
@@ -78,7 +78,7 @@ fn state_of(now: &Value, agent: &str) -> Value {
     working.find(|card| card["id"] == agent).map_or(Value::Null, |card| card["state"].clone())
 }
 
-/// Leaves out times, such as `1 min 2 s` or `(now)`: they are different for each command.
+/// Leaves out times, such as `1 min 2 s` or `(now)`, because they differ between two runs of a command.
 fn timeless(text: &str) -> String {
     let is_time = |word: &&str| {
         let word = word.trim_matches(|character: char| !character.is_alphanumeric());
@@ -90,7 +90,7 @@ fn timeless(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that a terminal of each width shows the same text as a pipe gets.
+/// Checks that the command shows the same text on terminals of all widths as it writes to a pipe.
 #[track_caller]
 fn assert_legible(polity: &Polity) {
     let whole = told(polity, &["status"]);
