@@ -133,8 +133,8 @@ fn a_server_that_refuses_the_key_or_has_no_such_model_is_5_and_is_said_to_be_rea
     }
 }
 
-/// The first service refuses the request, and its fallback is unreachable. A model server has answered, so the exit
-/// code is not 5.
+/// The first service refuses the request, and its fallback is unreachable. The exit code is not 5, because one of the
+/// two servers has answered.
 #[test]
 fn a_refusal_before_an_unreachable_fallback_is_3() {
     let server = ScriptedServer::start(|_| Answer::error(400, json!({"error": {"message": "no"}})));

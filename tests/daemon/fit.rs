@@ -1,5 +1,5 @@
-//! The daemon converts attachments to fit the limits of a service. It describes an attachment in words if it can
-//! neither send the attachment nor read text from it.
+//! The daemon converts attachments to fit the limits of a service. If the daemon cannot send an attachment and cannot
+//! read text from it, it describes the attachment in words.
 
 use std::fs;
 
@@ -93,8 +93,8 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     );
 }
 
-/// Sends an attachment that the model cannot get. Returns what the model is told about it: first in the message, then
-/// in the result of `get_artifact`.
+/// Sends an attachment that the model cannot get. Returns two texts in which the model is told about the attachment:
+/// the message, and the result of `get_artifact`.
 #[track_caller]
 fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [String; 2] {
     let server = ScriptedServer::start(|asked| {
@@ -126,7 +126,7 @@ fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [Str
 
 #[test]
 fn a_file_that_is_too_large_alone_is_told_with_size_and_limit() {
-    // 300,000 bytes are 400,000 in base64, which is more than the limit of 350,000 bytes for a request.
+    // The document has 300,000 bytes, and 400,000 bytes in base64. This is more than a request may have.
     let document = [&b"%PDF-1.4\n"[..], &vec![7; 299_991]].concat();
     for text in told_of(&json!({"maxRequestBytes": 350_000}), "report.pdf", &document) {
         assert!(text.contains("没有附上: 编码后 390.6 KB，超过一次请求的媒体上限 341.8 KB"), "{text}");

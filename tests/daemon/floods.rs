@@ -13,10 +13,11 @@ use crate::support::serving::{Answered, Serving};
 
 /// Number of answers that arrive at the same time.
 const AT_ONCE: usize = 4;
-/// Maximum growth of the daemon's memory through all answers together, in MiB, if the daemon keeps little of each
-/// answer.
+/// Maximum growth of the daemon's memory through all answers together, in MiB. This limit is for answers of which the
+/// daemon keeps little.
 const LITTLE: u64 = 80;
-/// Maximum growth of the daemon's memory through all answers together, in MiB, for answers with any content.
+/// Maximum growth of the daemon's memory through all answers together, in MiB. This limit holds for all answers,
+/// whatever they contain.
 const MOST_MEMORY: u64 = 300;
 /// Number of bytes after which the test's server stops sending. The daemon's limit for an answer is much lower.
 const FAR_TOO_MUCH: usize = 256 << 20;
@@ -88,8 +89,8 @@ fn event(delta: &Value) -> String {
     format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}))
 }
 
-/// Makes [`AT_ONCE`] requests at the same time. Checks by how much the answers make the daemon's memory grow, and
-/// which error each request ends with.
+/// Makes [`AT_ONCE`] requests at the same time. Checks that the daemon's memory grows by at most `most` MiB, and that
+/// each request ends with one of the errors in `expected`.
 #[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn check_flood(
     what: &str,
@@ -100,7 +101,8 @@ fn check_flood(
     expected: &[&str],
 ) {
     let (_polity, serving) = daemon(&server(content_type, begin, again), &json!({}));
-    // Make one request first: for the first answer, the daemon allocates memory that it keeps for all later answers.
+    // Make one request before the measurement: when the daemon answers for the first time, it allocates memory that it
+    // keeps for all later answers.
     serving.call("GET /api/services", b"");
     serving.forget_peak();
     let before = serving.resident();
@@ -162,8 +164,9 @@ fn time_for(lines: usize, bytes: usize) -> Duration {
     took
 }
 
-/// Compares three answers instead of measuring one, because a machine may be slow. If the cost of a line grew with the
-/// square of its length, the long line would cost 64 times as much as the short line.
+/// Compares three answers with each other, because the time of a single answer would depend on the machine. The long
+/// line is 8 times as long as the short line. If the cost of a line grew with the square of its length, the long line
+/// would cost 64 times as much.
 #[test]
 fn a_long_line_costs_little_processor_time() {
     let (short, long, many) = (time_for(1, 2 << 20), time_for(1, 16 << 20), time_for(256, 64 << 10));
@@ -190,7 +193,8 @@ fn a_credential_that_the_server_repeats_is_stored_and_shown_nowhere() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {
         "name": "list_contacts", "arguments": format!("{{\"{KEY}\": [\"{KEY}\"]}}")}});
     let begin = [
-        // The first two events contain one half of the key each, so neither contains the whole key as text.
+        // The answer text contains the key in two halves, one in each of the first two events. So no event contains the
+        // whole key in its answer text.
         event(&json!({"content": format!("the key is {}", &KEY[..9])})),
         event(&json!({"content": &KEY[9..], "reasoning_content": format!("I know {KEY}")})),
         event(&json!({"tool_calls": [call]})),

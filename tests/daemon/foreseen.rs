@@ -1,5 +1,5 @@
-//! What will not work in a task is said before any model is asked: in the answer of `POST /api/messages`, and by
-//! `polity run` on standard error.
+//! If something will not work in a task, the person is warned before any model is asked. The warnings are in the answer
+//! of `POST /api/messages`, and `polity run` prints them on standard error.
 
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn a_model_without_tools_is_foreseen() {
     let text = warning["text"].as_str().expect("a text");
     assert_eq!(warning["code"], "no_tools");
     assert!(text.starts_with("The model of service one calls no tools"), "{text}");
-    // The live view warns before it sends the message, and decides from this field.
+    // The live view reads this field, and can so warn before it sends the message.
     assert_eq!(serving.call("GET /api/services/one", b"").json()["callsTools"], false);
 
     let told = run(&polity, &["how much is it?"]).expect_code(0);

@@ -155,8 +155,8 @@ fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
     assert!(told.contains("the worker is ready"), "{told}");
     assert_eq!(rows(&polity, &task), before);
 
-    // The daemon refuses two forks: one names a turn of another task, and one has a new prompt for a turn that the
-    // person did not begin.
+    // The daemon refuses both of these forks. The first names a turn of another task. The second has a new prompt, but
+    // for a turn that the person did not begin.
     let refused = polity.run(&["fork", &new, "--turn", &last, "--data", "data"]).expect_code(2);
     assert!(refused.stderr.contains("turn"), "{}", refused.stderr);
     let hired = entries.iter().find(|entry| entry["record"]["message"]["from"] == json!(worker));
@@ -218,7 +218,7 @@ fn an_agent_of_a_fork_writes_to_its_contacts_and_opens_its_artifacts() {
         json_of(&polity, &["agents", "--role", "worker"])["id"].as_str().expect("an agent").to_owned();
     let (before, asked) = (rows(&polity, &task), server.request_count());
 
-    // In the fork, root knows the worker's clone, and the clone may open what the worker stored.
+    // In the fork, root knows the clone of the worker. The clone may open the artifacts that the worker stored.
     let turn = newest_turn(&polity, &task);
     let told = ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
     assert!(told.contains("the sky is blue"), "{told}");
@@ -302,7 +302,7 @@ fn a_fork_has_files_of_its_own_as_they_stood_at_the_turn() {
     let turn = newest_turn(&polity, &task);
     let told = ask(&polity, &["fork", &task, "--turn", &turn, "--prompt", "look", "--wait"]);
     assert!(told.contains("alpha") && !told.contains("beta"), "{told}");
-    // In a further fork, the change is made again. It does not reach the other two tasks.
+    // In a second fork, root changes the file again. This change does not reach the original task and the first fork.
     ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
     let tasks = json_lines(&ask(&polity, &["tasks", "--json"]));
     let forks = tasks.iter().filter_map(|one| one["id"].as_str()).filter(|id| *id != task);
@@ -343,7 +343,7 @@ fn a_question_of_an_agent_gets_another_answer_in_a_fork() {
     let turn = newest_turn(&polity, &task);
     let told = ask(&polity, &["fork", &task, "--turn", &turn, "--answer", "green", "--wait"]);
     assert!(told.contains("painted green") && !told.contains("red"), "{told}");
-    // In the fork, the new answer answers the copy of the question.
+    // The fork has a copy of the question. The new answer belongs to this copy.
     let tasks = json_lines(&ask(&polity, &["tasks", "--json"]));
     let fork = tasks.iter().filter_map(|one| one["id"].as_str()).find(|id| *id != task).expect("a fork");
     let messages = serving.call(&format!("GET /api/messages?task={fork}"), b"").json();

@@ -323,7 +323,8 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     assert_eq!(lines.filter(|line| String::from_utf8_lossy(line).contains("86417")).count(), 0);
 }
 
-/// Returns a number of seconds for `sleep` that no other test on this machine uses, so that the process can be found.
+/// Returns a number of seconds for `sleep`. No other test on this machine uses the same number, so the test can find
+/// the process by it.
 fn mark(number: u32) -> String {
     format!("{number}{:08}", std::process::id())
 }
@@ -345,7 +346,7 @@ fn wait_while(condition: impl Fn() -> bool) {
     }
 }
 
-/// Returns an `app.json` with which commands run on every machine without a question.
+/// Returns an `app.json` that allows commands on every machine. The person is not asked about them.
 fn free_commands() -> Value {
     let policy = json!([{"tool": "bash", "decide": "allow"}]);
     json!({"language": "en", "tools": {"sandbox": {"allowNone": true}, "policy": policy}})
@@ -363,11 +364,11 @@ enum By {
     Parent,
 }
 
-/// The script of a society: root hires a worker, which leaves a command running and tells root so. If `by` is
-/// [`By::Parent`], root then ends the worker.
+/// The script of a society. Root hires a worker. The worker starts a command in the background and tells root that the
+/// command runs. If `by` is [`By::Parent`], root then ends the worker.
 fn boss(asked: &Conversation, mark: &str, by: By) -> Answer {
     if asked.agent_id() != "root" {
-        // A closing text would be held back until the command has ended, so the worker writes a message.
+        // The worker writes a message, because its closing text would be held back until the command has ended.
         let report = json!({"to": "root", "payload": {"text": "it runs"}});
         return match (asked.results_of("bash").len(), asked.results_of("send_message").len()) {
             (0, _) => sleeping(mark),
@@ -408,7 +409,7 @@ fn a_background_command_ends_when_the_work_of_its_agent_is_ended() {
         }
         // The command ends although the daemon keeps running.
         wait_while(|| runs(&mark));
-        // While the command was running, it kept the task open.
+        // The command kept the task open as long as it was running. Now the task ends.
         let output = running.wait().expect_code(0);
         assert!(output.stdout.contains("done"), "{by:?}: {output:?}");
     }
@@ -461,7 +462,7 @@ fn until(daemon: &Serving, route: &str, holds: impl Fn(&Value) -> bool) -> Value
 #[test]
 fn running_commands_are_shown_with_their_output_in_the_background_and_in_the_foreground() {
     let server = ScriptedServer::start(two_commands);
-    // At the level `partial`, the person would be asked about commands.
+    // Allow commands. Otherwise, the person would be asked about them on a machine with the sandbox level `partial`.
     let policy = json!([{"group": "command", "decide": "allow"}]);
     let polity = home(&server, &json!({"language": "en", "tools": {"policy": policy}}));
     let project = project(&polity);
@@ -494,7 +495,7 @@ fn running_commands_are_shown_with_their_output_in_the_background_and_in_the_for
         assert!(shown.contains(part), "{part}: {shown}");
     }
 
-    // Who follows the events hears what the foreground command prints.
+    // The events contain what the foreground command prints.
     let list = ["events", "--data", "data", "--json", "--kind", "tool_progress"];
     let deadline = Instant::now() + Duration::from_secs(60);
     let progress = loop {
@@ -527,8 +528,8 @@ fn copier(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process five times, always at one of two points: the start of a copy is recorded but the copy has not
-/// begun; or the copy is complete but its result is not recorded.
+/// Kills the process five times, each time at one of two points. At the first point, the start of a copy is recorded,
+/// but the copy has not begun. At the second, the copy is complete, but its result is not recorded.
 #[test]
 fn kill_9_doubles_and_loses_no_copy() {
     let points =

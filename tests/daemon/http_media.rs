@@ -32,8 +32,8 @@ fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer
 /// The input capabilities of a service that takes pictures and documents as well as text.
 const ALL: &[&str] = &["text", "vision", "file"];
 
-/// Does the same as [`looked_at`], but adds further services to the configuration. Each item of `others` lists the
-/// input capabilities of one of them.
+/// Does the same as [`looked_at`], but adds further services to the configuration. `others` has an item for each of
+/// these services: its input capabilities.
 #[track_caller]
 fn looked_at_by(
     input: &[&str],
@@ -149,7 +149,7 @@ fn where_no_service_could_read_it_nobody_is_told_to_create_an_agent_for_it() {
     }
 }
 
-/// The daemon must not suggest a service that has the capability but takes only files of other types.
+/// Two services take files, but only one of them takes files of this type. The daemon must suggest this one.
 #[test]
 fn a_service_that_takes_this_type_is_named() {
     let server = ScriptedServer::start(|_| Answer::say("seen"));

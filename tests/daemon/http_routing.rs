@@ -1,5 +1,5 @@
-//! How a picture, a document or a text appears in the requests to a service: as content if the model takes it, else
-//! as a description in words.
+//! How a picture, a document or a text appears in the requests to a service. If the model takes content of this type,
+//! the request contains it. Otherwise, the request describes it in words.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,8 +223,8 @@ fn what_a_text_file_says_passes_for_no_sender() {
     assert!(heard.text.contains("｜ 【系统消息】"), "{}", heard.text);
 }
 
-/// For each call, the daemon builds the request anew from the same history, to fit the capabilities that the service
-/// has at that time.
+/// For each call, the daemon builds the request anew from the same history. So the request fits the capabilities that
+/// the service has at that time.
 #[test]
 fn a_service_that_gains_vision_sees_the_earlier_picture_and_one_that_loses_it_does_not() {
     let answers = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,7 @@
 //! A real job: agents find a bug in a repository, correct it in worktrees of their own, run the tests in the sandbox,
-//! merge and report. Two of them change the same function: the second merge names the overlap, and no edit is lost. At
-//! the end, tests that no agent has seen check the program. Kills at random moments (`kill -9`) must not change the
-//! result.
+//! merge and report. Two of these agents change the same function. So the second merge is refused, the refusal names
+//! the overlap, and no edit is lost. At the end, the test checks the program with hidden tests, which no agent has
+//! seen. Kills at random moments (`kill -9`) must not change the result.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,8 +58,8 @@ const DOCUMENTER: Child = Child {
 };
 const CHECKER: &str = "checker";
 
-/// Root asks the documenter to adapt its work. The documenter then takes over the line of the mender, and moves its
-/// comment to the first line.
+/// Root's request to the documenter to adapt its work. The documenter then takes over the mender's line, and moves its
+/// own comment from there to the first line.
 const PLEASE_ADAPT: &str = "please adapt your work: somebody else has corrected the line with the sum";
 const ADAPTATIONS: [Edit; 2] = [
     ("    # Both are whole numbers.\n    echo $(($1 - $2))", "    echo $(($1 + $2))"),
@@ -78,8 +78,8 @@ fn hire(role: &str, has_worktree: bool) -> (&'static str, Value) {
 }
 
 /// Returns a call of a command that appends a unique mark to a file, tries to read the hidden tests, and then runs the
-/// tests of the project. If a kill leaves the outcome of a command unknown, the agent runs the command again with a new
-/// mark. So a mark that appears twice proves that a command ran twice.
+/// tests of the project. The agent runs the command again if a kill has left the outcome unknown, but then with a new
+/// mark. So a mark that appears twice proves that the daemon ran a command twice.
 fn check(asked: &Conversation, mark: &str) -> Answer {
     let attempt = asked.results_of("bash").len();
     let command = format!("echo {mark}-{attempt} >> marks-{mark}.txt; cat ../hidden/tests.sh; sh check.sh");
@@ -100,7 +100,8 @@ fn edit((old, new): Edit) -> Answer {
     Answer::call("str_replace_editor", arguments)
 }
 
-/// Checks that the merge of the mender has succeeded, and that the refusal of the other merge names the overlap.
+/// Checks that the merge of the mender's work has succeeded. Also checks that the merge of the documenter's work was
+/// refused, and that the refusal names the overlap.
 fn check_conflict(merged: &[ToolResult]) {
     let [mender, documenter] = merged else { panic!("{merged:?}") };
     assert_eq!((mender.error(), documenter.error()), (None, Some("merge_conflict")));
@@ -206,7 +207,7 @@ fn hidden_tests(polity: &Polity) -> PathBuf {
     tests
 }
 
-/// Runs the hidden tests on the program. Returns what they complain about; empty if they pass.
+/// Runs the hidden tests on the program. Returns the complaint of these tests, which is empty if they pass.
 fn complaint(tests: &Path, project: &Path) -> String {
     let output = Command::new("sh").arg(tests).current_dir(project).output().expect("sh");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -225,8 +226,8 @@ fn no_command_ran_twice(project: &Path) {
     }
 }
 
-/// Returns whether git or bubblewrap is not installed, so that the job is impossible. If so, prints that this test was
-/// skipped.
+/// The job needs git and bubblewrap. If one of them is not installed, prints that this test was skipped and returns
+/// `true`.
 #[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     let missing = match project {
@@ -240,8 +241,8 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     missing.is_some()
 }
 
-/// Does the job once, and kills the process at up to `kills` random moments. Returns the number of kills before the
-/// end of the job.
+/// Does the job once, and kills the process at random moments, at most `kills` times. Returns the number of kills
+/// before the end of the job, or `None` if this machine cannot do the job.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
     let polity = home(&server, &json!({"language": "en"}));
@@ -258,8 +259,8 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
     while hits < kills {
         let before = server.request_count();
         let mut running = start(&polity, &arguments);
-        // The kill comes after this many requests and a short pause: during a model call, between two calls, or in a
-        // tool.
+        // The kill comes after `wanted` requests in all and a short pause. So it can come during a model call, between
+        // two calls, or in a tool.
         let wanted = before + random.usize(1..4);
         let pause = Duration::from_millis(random.u64(0..120));
         while server.request_count() < wanted && !running.has_ended() {
@@ -295,8 +296,8 @@ fn three_agents_mend_a_repository_whatever_kills_the_process() {
     }
 }
 
-/// The command `just job` runs this test. It does the job again and again, until there were as many kills as the
-/// variable `POLITY_JOB_KILLS` says.
+/// The command `just job` runs this test. The test does the job again and again, until there were at least
+/// `POLITY_JOB_KILLS` kills.
 #[test]
 #[ignore = "takes minutes: `just job`"]
 fn the_job_under_many_kills() {

@@ -1,4 +1,5 @@
-//! The crates of the workspace form layers: a crate may depend only on the crates listed for it, all in lower layers.
+//! The crates of the workspace form layers. For each crate, a list names the crates on which it may depend. All of
+//! these are in lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -117,7 +118,7 @@ fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
-        // With `--offline`, cargo may lack the crates for other platforms, so ask only about this platform.
+        // Ask only about this platform. With `--offline`, cargo may lack the crates that other platforms need.
         .other_options(["--offline", "--locked", "--filter-platform", &host()].map(str::to_owned).to_vec())
         .exec()
         .expect("the metadata of the workspace")
@@ -216,7 +217,7 @@ fn the_pure_crates_do_no_io() {
     }
 }
 
-/// The list names the libraries that do IO. Only the crates that are listed for a library may depend on it directly.
+/// Each entry of the list names a library that does IO, and the only crates that may depend on this library directly.
 #[test]
 fn each_world_outside_has_one_door() {
     let metadata = metadata();

@@ -25,7 +25,7 @@ fn left(prompts: &[&str]) -> (ScriptedServer, Polity) {
     for (left, prompt) in prompts.iter().enumerate() {
         let before = server.request_count();
         let running = start(&polity, &[prompt]);
-        // Each process makes a request for every unfinished prompt and for its new prompt.
+        // Each process makes one request for every unfinished prompt of earlier processes, and one for its own prompt.
         server.wait_until(PATIENCE, |requests| requests.len() == before + left + 1);
         running.kill9();
     }

@@ -1,4 +1,5 @@
-//! The configuration changes while agents work: each call uses the whole newest file, however the file is replaced.
+//! The configuration changes while agents work. Each call must use the newest file, and never a part of it, no matter
+//! how the file is replaced.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -161,8 +162,8 @@ fn conversation(
 ) -> Vec<Conversation> {
     let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
     let at = Arc::clone(&place);
-    // Each gate holds back one answer of the helper. Root opens the gate when it ends its turn to wait for this
-    // answer; until the answer arrives, root calls no model.
+    // Each gate holds back one answer of the helper. Root opens the gate just before root ends its turn to wait for
+    // this answer. So root makes no calls between this moment and the arrival of the answer.
     let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
     let server = ScriptedServer::start(move |asked| {
         let (config, base_url) = at.get().expect("the place of the configuration");
@@ -194,8 +195,8 @@ fn conversation(
     asked_by(&server, "root")
 }
 
-/// Counts the messages of a request that have the role `user` and contain `words`, whatever language their headers
-/// have.
+/// Counts the messages of a request that have the role `user` and contain `words`. The language of their headers does
+/// not matter.
 fn said(asked: &Conversation, words: &str) -> usize {
     let messages = asked.messages().iter().filter(|message| message["role"] == "user");
     messages.filter(|message| message["content"].to_string().contains(words)).count()

@@ -38,7 +38,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// Records the messages in a request. Fails if the new messages of a sender do not continue the sender's numbers.
+    /// Records the new messages in a request. Each sender numbers its messages. Fails if the numbers in this request do
+    /// not continue the earlier ones of the same sender.
     fn note(&self, asked: &Conversation) {
         self.largest.fetch_max(tokens(asked), Ordering::SeqCst);
         if sums_up(asked) {
@@ -60,7 +61,8 @@ impl Shown {
         self.total.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// Counts the requests under way, and answers none of them until [`AT_A_TIME`] requests are under way.
+    /// Counts the requests that are under way. Holds back all answers until [`AT_A_TIME`] requests have been under way
+    /// at the same time.
     fn among_others(&self, all_there: &Gate, answer: impl FnOnce() -> Answer) -> Answer {
         let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
@@ -102,7 +104,8 @@ fn sums_up(asked: &Conversation) -> bool {
     asked.system().starts_with("You compress the conversation history")
 }
 
-/// Creates a society in which root has hired a reader and no agent works any more. `work` answers all later requests.
+/// Creates a society in which root has hired a reader. All agents have ended their turns. `work` answers all later
+/// requests.
 fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (ScriptedServer, Polity) {
     let rests = Arc::new(AtomicBool::new(false));
     let now = Arc::clone(&rests);
@@ -139,7 +142,8 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
         "INSERT INTO contacts (owner, agent, source, since)
         SELECT a.id, c.agent, c.source, c.since FROM agents a, contacts c WHERE a.id LIKE 'agent-%' AND c.owner LIKE 'reader-%'",
     );
-    // Each agent gets its messages from the ten agents that follow it; sender and receiver are contacts of each other.
+    // Make contacts. Each agent gets its messages from the ten agents that follow it, so each of these ten and the
+    // agent become contacts of each other.
     database.execute_with(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1),
         s (j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM s WHERE j < ?2),
@@ -148,7 +152,8 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
         SELECT one, other, 'introduction', 'root', 0 FROM pair UNION SELECT other, one, 'introduction', 'root', 0 FROM pair",
         &[agents, SENDERS],
     );
-    // Fill the mailboxes in turn, so that the messages of one mailbox are spread over the whole table.
+    // Fill all mailboxes in turn: each gets one message, then each gets another. So the messages of one mailbox are
+    // spread over the whole table.
     database.execute_with(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1 * ?2),
         numbered (i, receiver, sender, number, seq) AS (SELECT i, i % ?1, i / ?1 % ?3, i / ?1 / ?3,
@@ -233,8 +238,8 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // If the agent with the large mailbox is in the middle of its messages, answer it only after another agent has
-        // called a model.
+        // In the middle of its messages, the agent with the large mailbox gets no answer until another agent has called
+        // a model.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -115,7 +115,7 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     };
     let [batch] = &batches()[..] else { panic!("expected one batch: {:?}", batches()) };
     assert!(gc(&[]).contains("from the trash: 0 files"));
-    // docs/operations.md gives this command to restore files from the trash.
+    // This command restores files from the trash, as docs/operations.md says.
     let copy = format!("cp -r '{}/.' '{}'", batch.display(), polity.data_dir().join("artifacts").display());
     assert!(Command::new("sh").args(["-c", &copy]).status().expect("a shell").success());
     assert!(before.is_subset(&artifacts(&polity)));
@@ -141,7 +141,7 @@ fn check_lost_under_a_daemon(lose: impl FnOnce(&Path)) {
     assert_eq!(post(&address, &token, "before").expect("an answer"), "201");
     server.wait_until(PATIENCE, |requests| !requests.is_empty());
     lose(&polity.data_dir());
-    // If the daemon has ended already, the connection fails, which is right too: the daemon accepts no message.
+    // It is also right if the connection fails, because the daemon has then already ended and accepts no message.
     if let Ok(status) = post(&address, &token, "after") {
         assert_eq!(status, "503", "a message was acknowledged into nothing");
     }
@@ -181,8 +181,8 @@ fn a_second_daemon_is_refused_although_the_files_of_the_first_are_removed() {
         fs::remove_file(polity.data_dir().join(name)).expect("removed");
         for arguments in [&["serve", "--listen", "127.0.0.1:0"][..], &["gc"]] {
             let ended = polity.run(&[arguments, &["--data", "data"]].concat());
-            // If only the lock file is gone, `gc` still finds the daemon by `daemon.json`. So `gc` succeeds: the daemon
-            // itself removes the data that nobody needs.
+            // In the first round, only the lock file is gone. `gc` still finds the daemon by `daemon.json`, and asks
+            // the daemon to remove the data that nobody needs. So `gc` succeeds.
             if arguments == ["gc"] && name == "polity.lock" {
                 let by_daemon = ended.expect_code(0);
                 assert!(by_daemon.stderr.contains("the daemon that runs on data does this"));

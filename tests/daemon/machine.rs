@@ -30,8 +30,8 @@ fn home_on_layer(server: &ScriptedServer, app: &Value) -> (Polity, Layer) {
     (polity, layer)
 }
 
-/// Sets the wall clock and the monotonic clock while the process is suspended, so that it reads both new times when it
-/// goes on.
+/// Sets the wall clock and the monotonic clock. The process is suspended meanwhile, so it never reads one new time
+/// together with one old time.
 fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.freeze();
     layer.order(Order::Wall, wall);
@@ -52,9 +52,9 @@ fn waits_a_minute(asked: &Conversation) -> Answer {
     }
 }
 
-/// Sets the wall clock wrong by `wall`, and checks that a delayed message arrives once.
+/// Sets the wall clock to a time that is wrong by `wall`. Checks that a delayed message arrives once.
 ///
-/// Returns how many seconds passed until it arrived, by the monotonic clock.
+/// Returns the number of seconds until the message arrived, measured with the monotonic clock.
 #[track_caller]
 fn check_delay(wall: i64) -> i64 {
     let server = ScriptedServer::start(waits_a_minute);
@@ -65,8 +65,8 @@ fn check_delay(wall: i64) -> i64 {
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
-        // The daemon never waits longer than thirty seconds before it reads the clock again. So a step of 31 seconds ends
-        // each wait, and the daemon notices every step.
+        // Move the clocks forward by 31 seconds. The daemon reads the clock again after at most thirty seconds, so this
+        // step ends its wait, and the daemon notices every step.
         passed += 31;
         assert!(passed < 31 * STEPS, "the message has not arrived");
         set_clocks(&layer, &running, wall + passed * SECOND, passed * SECOND);
@@ -81,8 +81,8 @@ fn check_delay(wall: i64) -> i64 {
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_delayed_message_comes_once_wherever_the_clock_is_set_to() {
-    // With a correct clock, and with a clock that is ten years behind, the message comes after its minute: not
-    // earlier, and not ten years late.
+    // The clock is correct, or ten years behind. In both cases, the message comes after its minute, not earlier and not
+    // ten years later.
     assert!(check_delay(0) >= 60);
     assert!(check_delay(-TEN_YEARS) >= 60);
     check_delay(TEN_YEARS);
@@ -202,12 +202,12 @@ fn a_start_waits_until_it_may_open_files() {
     assert_eq!(running.wait().expect_code(0).stdout, "done\n");
 }
 
-/// A starting daemon waits without end, because perhaps nobody is there to start it again.
+/// A daemon that cannot start yet waits without end, because there may be nobody who would start it again.
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_daemon_waits_with_its_start_until_it_may_open_files() {
     const WAITS: &str = "waiting for free file descriptors";
-    // `polity run` gives up after fewer checks.
+    // Number of refused attempts that the test waits for. `polity run` would give up after fewer.
     const CHECKS: i64 = 60;
     let server = ScriptedServer::start(|_| Answer::say("done"));
     let (polity, layer) = home_on_layer(&server, &json!({}));
@@ -260,8 +260,8 @@ fn a_society_that_was_stopped_for_minutes_goes_on() {
     end::check(&polity.data_dir(), 2, 3);
 }
 
-/// Locks the database in the middle of a turn, as another program would. Keeps the lock for the time `longer` after
-/// polity has reported the lock. Then checks that each step of the turn happened once.
+/// Locks the database in the middle of a turn, as another program would. When polity has reported the lock, keeps it
+/// for a further time of `longer`. Then removes the lock, and checks that each step of the turn happened once.
 fn check_locked_database(longer: Duration) {
     let gate = Gate::default();
     let passed = gate.clone();

@@ -1,5 +1,5 @@
-//! The commands that check, back up and clean a data directory. If the data are damaged, each command reports this
-//! before it changes or copies anything.
+//! The commands that check, back up and clean a data directory. Each command first checks whether the data are damaged.
+//! If they are, the command reports this, and changes and copies nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns the only line on the standard error of a command that was refused, without the program's name.
+/// Checks that a command was refused with a single line on the standard error. Returns this line without the program's
+/// name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);

@@ -45,7 +45,7 @@ fn stays(fault: impl Fn() -> Answer + Send + Sync + 'static, times: &Value, word
     assert!(matches!(ended.code, Some(3 | 5)), "{:?}", ended.code);
 }
 
-/// Checks that a fault that occurs once costs one attempt, and that the next request is valid.
+/// Checks a fault that occurs once: it costs one attempt, and then the daemon makes a valid request.
 #[track_caller]
 fn passes(fault: impl Fn() -> Answer + Send + Sync + 'static) {
     let asked = AtomicUsize::new(0);
@@ -244,7 +244,7 @@ fn a_tool_that_there_is_not_is_answered_with_those_that_there_are() {
     assert!(results[0].value["tools"].to_string().contains("send_message"), "{}", results[0].text);
 }
 
-/// Returns a stream of calls with these ids, all with the same name.
+/// Returns a stream of calls of the tool `name`. Each call has one of these ids.
 fn calls_with(ids: &[&str], name: &str) -> Answer {
     let calls: Vec<Value> = (0..)
         .zip(ids)
@@ -381,8 +381,8 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
             json!({"roleId": made.value["id"], "taskBrief": brief("work"), "initialMessage": "begin"});
         Answer::calls(vec![Call::new("spawn_agent_with_task", arguments); 2])
     });
-    // The limit is four calls. When root and both workers want to make a call, only two are left, so one of the three
-    // waits.
+    // The limit is four calls. Root has made two of them when root and both workers want to make a call. So only two of
+    // the three can make it, and one waits.
     let polity = home(&server, &json!({"limits": {"maxModelCallsPerTask": 4}}));
     run(&polity, &["go"]).expect_code(4);
     let told = *told.get().expect("a pause");
@@ -418,8 +418,9 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // A call has two attempts: one at the first service, and one at its fallback. The pause after a failure is longer
-    // than the test, so the daemon never tries the first service again after it has begun to skip it.
+    // A call has two attempts: one at the first service, and one at its fallback. After several failures, the daemon
+    // skips the first service for a pause. This pause is longer than the test, so the daemon never tries the first
+    // service again.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);

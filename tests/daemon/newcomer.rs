@@ -123,7 +123,8 @@ fn inside_nothing_is_written() {
     let before = configured(&polity, "app.json");
     running.stdout_wait("Write this to");
     keyboard.write_all(b"y\n").expect("a keyboard");
-    // The next question is about `app.json`. Although the first question was answered with yes, no file is written yet.
+    // The first question was answered with yes, but no file is written yet, because the next question about `app.json`
+    // is still open.
     running.stdout_wait("Use English");
     running.interrupt();
     assert_eq!(running.wait().code, Some(130));

@@ -46,8 +46,8 @@ fn whoever_listens_where_a_daemon_was_killed_gets_nothing() {
 #[test]
 fn a_daemon_that_nobody_could_find_ends_as_it_always_does() {
     let (_server, polity) = answering();
-    // The daemon first writes `daemon.json` under this temporary name. A directory with the same name makes this
-    // impossible.
+    // The daemon first writes `daemon.json` to a file with this temporary name. It cannot do so here, because a
+    // directory with this name exists.
     std::fs::create_dir_all(polity.data_dir().join("daemon.json.unfinished")).expect("a directory");
     let ended = polity.spawn(&SERVE).wait().expect_code(2);
     assert!(ended.stderr.contains("daemon.json"), "{}", ended.stderr);

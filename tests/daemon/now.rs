@@ -1,5 +1,5 @@
-//! What happens now: the route `/api/now` and the command `polity status`. In the societies of these tests, agents work,
-//! and something is stuck: a request, an agent, a service, or a task that counts as answered.
+//! What happens now: the route `/api/now` and the command `polity status`. In the societies of these tests, agents
+//! work, or something is stuck. This can be a request, an agent, a service, or a task that counts as answered.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ struct Society {
     server: ScriptedServer,
     polity: Polity,
     daemon: Serving,
-    /// Holds the requests of a script until the test opens it.
+    /// Some scripts hold requests at this gate until the test opens the gate.
     gate: Gate,
     task: String,
 }
@@ -58,7 +58,8 @@ impl Society {
     }
 
     /// Returns a society whose worker is parked, because its service refuses every request. Root has written to the
-    /// parked worker and then, when it was reminded, to the person. So the task counts as answered.
+    /// parked worker. When root was then reminded, it wrote to the person. So the task counts as answered, although the
+    /// worker is stuck.
     #[track_caller]
     fn with_a_parked_worker() -> Self {
         let server = ScriptedServer::start(stubborn_boss);
@@ -241,7 +242,7 @@ fn a_parked_agent_is_stuck_until_it_is_stopped() {
     assert!(parked["remedies"].as_array().expect("remedies").contains(&stop), "{parked}");
     let stopped = society.daemon.call(&format!("POST /api/agents/{worker}/stop"), b"").json();
     assert_eq!(stopped["agents"], json!([worker]));
-    // Root is told that its request has failed, and waits for nobody any more.
+    // The daemon tells root that its request to the worker has failed. So root waits for nobody any more.
     society.until("nothing waits any more", |now| {
         let is_stuck = ["parked", "answered"].iter().any(|kind| !stuck(now, kind).is_null());
         !is_stuck && now["workingTotal"] == 0
@@ -286,7 +287,8 @@ fn a_parked_agent_goes_on_with_another_service() {
     assert_eq!(models.iter().filter(|model| *model == "spare-model").count(), 1, "{models:?}");
 }
 
-/// Root has no role whose service could change. Instead, its turn begins again with another service, in a new task.
+/// For other agents, a person can change the service of their role. Root has no such role. So root's turn begins again
+/// in a new task, with another service.
 #[test]
 fn a_turn_of_root_begins_again_with_another_service() {
     let server = ScriptedServer::start(|asked| match asked.model() {

@@ -40,13 +40,13 @@ const DATA: &str = "data/society";
 
 /// A fault of the machine that begins when the society sends a certain request to a model.
 pub(crate) struct Disturbance {
-    /// The fault begins when the server has received this many requests, before it answers the last of them.
+    /// The fault begins when the server has received this many requests and has not yet answered the last of them.
     pub(crate) after: usize,
     /// The orders to the library of `tests/layer`, such as an order to make the next writes fail.
     pub(crate) orders: &'static [(Order, i64)],
 }
 
-/// A disturbance ends after this many refused calls; by then the daemon has tried again.
+/// A disturbance ends when it has refused this many calls. So the daemon has tried again before the end.
 const REFUSALS: i64 = 5;
 
 /// A finished society, with a journal of everything that it wrote to the disk or told others.
@@ -93,8 +93,8 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Simulates power cuts before every sync and at random moments. Checks the data that is left after each power
-    /// cut.
+    /// Simulates power cuts before every sync and at random moments. After each power cut, checks the data that is
+    /// left.
     ///
     /// Returns the number of power cuts.
     #[track_caller]
@@ -124,8 +124,8 @@ impl Recorded {
     }
 }
 
-/// Returns the moments of the power cuts: before every sync, when most data is at risk, and at some random records of
-/// the journal.
+/// Returns the moments of the power cuts. There is a power cut before every sync, because most data is at risk then, at
+/// some random records of the journal, and at its end.
 fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
     let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();
@@ -141,7 +141,8 @@ struct Image(Polity);
 impl Image {
     fn new(server: &ScriptedServer) -> Self {
         let mut polity = home(server, &json!({}));
-        // The library of `tests/layer` makes the test faster: it does not pass syncs on to the real disk.
+        // Use the library of `tests/layer` to make the test faster. The library does not pass syncs on to the real
+        // disk.
         Layer::below(&mut polity);
         Self(polity)
     }

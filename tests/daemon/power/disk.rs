@@ -1,11 +1,11 @@
 //! A simulated disk with its page cache: a change is certain to survive a power cut only after a sync.
 //!
-//! The simulated disk promises no more than POSIX does. Data survives once its file was synced, and a name survives
-//! once its directory was synced. Each change that was not synced may survive or not, independently of the other
-//! changes. As on Linux, a failed sync loses the data that it should have written: a process can still read this
-//! data, but the data does not get to the disk until a process writes it again. If the sync of a directory fails, the
-//! simulated disk loses no names: after such a failure, a file system with a journal writes nothing more, so no later
-//! change can survive without these names.
+//! The simulated disk promises no more than POSIX does. Data is certain to survive after a sync of its file, and a name
+//! after a sync of its directory. Each change that was not synced may survive or not, independently of the other
+//! changes. As on Linux, a failed sync loses the data that it should have written: a process can still read this data,
+//! but the data does not get to the disk until a process writes it again. If the sync of a directory fails, the
+//! simulated disk loses no names. This is enough, because a file system with a journal writes nothing more after such a
+//! failure. So no later change can survive without these names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -42,8 +42,9 @@ enum Node {
     Directory,
 }
 
-/// A name on the simulated disk. `lasting` is the file or directory to which the name refers on the disk. `changes`
-/// lists the files or directories to which the name referred after each change that was not synced yet.
+/// A name on the simulated disk. `lasting` is the file or directory to which the name refers on the disk itself.
+/// `changes` has an item for each change that was not synced yet: the file or directory to which the name refers after
+/// this change.
 #[derive(Default)]
 struct Name {
     lasting: Option<Node>,
@@ -99,7 +100,8 @@ impl Contents {
         change.make(&mut self.seen);
         let again: Vec<usize> = change.pages().filter(|page| self.lost.remove(page)).collect();
         self.changes.push(change);
-        // If a process writes to a page that a failed sync has lost, the next sync writes the whole page again.
+        // A process has now written to a page that a failed sync had lost. So the next sync writes this whole page
+        // again.
         for page in again {
             let range = page * PAGE..((page + 1) * PAGE).min(self.seen.len());
             self.changes.push(Change::Write { at: range.start, data: self.seen[range].to_vec() });
@@ -153,7 +155,8 @@ impl Disk {
             "truncate" => self.change(path, Change::Length(number)),
             "sync" => match self.now(path) {
                 Some(Node::File(file)) => self.files[file].sync(),
-                // `None` stands for the root of the disk, or for a file without a name, which has no entries.
+                // `None` means that the disk has no such name. This is the root of the disk, or a file without a name.
+                // The loop finds no entries of such a file.
                 Some(Node::Directory) | None => {
                     for (name, entry) in &mut self.names {
                         if name.parent() == Some(path) {

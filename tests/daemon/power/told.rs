@@ -18,8 +18,8 @@ enum Fact {
     Result { agent: String, call: String },
 }
 
-/// All facts that the daemon has told. Each comes with the place in the journal (the list of all writes, in order) at
-/// which the daemon told it. At that place, the fact must already be on the disk.
+/// All facts that the daemon has told. Each fact comes with its place: the number of the record in the journal (the
+/// list of all writes, in order) at which the daemon told it. At that place, the fact must already be on the disk.
 pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
 impl ToldFacts {
@@ -47,7 +47,7 @@ impl ToldFacts {
         self.0.iter().filter(|(at, _)| *at < before).count()
     }
 
-    /// Lists the facts that the daemon had told before a journal record, but that are missing in the database.
+    /// Lists the facts that are missing in the database, although the daemon had told them before a journal record.
     pub(super) fn missing(&self, before: usize, database: &mut Database) -> Vec<String> {
         let events: BTreeMap<i64, Value> = database
             .texts::<2>("SELECT CAST(seq AS TEXT), body FROM events")
@@ -70,7 +70,7 @@ impl ToldFacts {
     }
 }
 
-/// Finds the events in lines of JSON. Passes each to `tell`, with the offset of its line.
+/// Finds the events in lines of JSON. Passes each event to `tell`, with the offset of the event's line.
 fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -85,7 +85,8 @@ fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     }
 }
 
-/// Finds the tool results in the requests of one connection. Passes each to `tell`, with the offset of its request.
+/// Finds the tool results in the requests of one connection. Passes each result to `tell`, with the offset of the
+/// request.
 fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     const HEAD_ENDS: &[u8] = b"\r\n\r\n";
@@ -94,7 +95,7 @@ fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
         let body = end + HEAD_ENDS.len();
-        // The process died before it had sent the rest of this request, so the model has got no result from it.
+        // The process died before it had sent the whole request. So the model has got no result from this request.
         let Some(sent) = text.get(body..body + length) else { return };
         if head.starts_with("post ") {
             let request = Conversation::new(Arc::new(serde_json::from_slice(sent).expect("JSON")));

@@ -20,8 +20,8 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// The schemas of both tools that hire agents require a brief. The schema of `spawn_agent_with_task`, which most hires
-/// use, requires the five fields of a brief and no others.
+/// Two tools hire agents, and the schemas of both require a brief. Most hires use `spawn_agent_with_task`. In the
+/// schema of this tool, a brief requires its five fields and no others.
 /// Tests criteria 1.1, 1.2 and 1.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {
@@ -162,7 +162,8 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// The system adds the role and the interface spec of each collaborator to what the parent has written about it.
+/// The parent writes a description of each collaborator. The system adds the role and the interface spec of the
+/// collaborator to this description.
 /// Tests criteria 2.8, 7.1, 7.2, 7.3 and 7.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them() {

@@ -1,5 +1,5 @@
-//! Models and the user write binary data into texts. The daemon turns this data into artifacts: no stored or sent
-//! text contains it.
+//! Models and the user write binary data into texts. The daemon turns this data into artifacts. So no text that is
+//! stored or sent contains the data.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use crate::support::files::{PICTURE, base64, hexadecimal, run_of};
 use crate::support::hiring::brief;
 use crate::support::{home, run};
 
-/// Returns the picture in many text encodings, some of them within other text, as models write it.
+/// Returns the picture in many forms in which models write a picture. Each form is a text encoding, and some of them
+/// have other text around them.
 fn forms() -> Vec<String> {
     let plain = base64(PICTURE);
     let lines = |length: usize, between: &str| {
@@ -46,8 +47,9 @@ fn batches(asked: &Conversation) -> usize {
     asked.messages().iter().filter(|message| message["tool_calls"].is_array()).count()
 }
 
-/// The script of root. For each form of the picture, root creates a role whose prompt contains the form, and hires an
-/// agent whose brief and first message contain the same form. Each closing text of root is also one of the forms.
+/// The script of root. For each form of the picture, root creates a role and hires an agent. The prompt of the role,
+/// the brief of the agent and the first message to the agent all contain this form. Each closing text of root is also
+/// one of the forms.
 fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     let calls = |make: &dyn Fn(usize, &String) -> Call| {
         Answer::calls(forms.iter().enumerate().map(|(number, form)| make(number, form)).collect())

@@ -104,8 +104,8 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
-/// The first message makes a one-sided contact mutual. The message shows the sender's id, so the receiver can answer,
-/// but it does not have to answer.
+/// The first message makes a one-sided contact mutual. The message shows the sender's id. So the receiver can answer,
+/// but does not have to.
 /// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn who_was_written_to_may_answer_or_not() {

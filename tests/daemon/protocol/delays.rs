@@ -1,4 +1,5 @@
-//! Messages with a delay arrive once and in order, even if the process is killed or the clock changes before that.
+//! Messages with a delay arrive once and in order. This is so even if the process is killed or the clock changes before
+//! they arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +20,8 @@ fn delayed(to: &str, text: &str, delay: u64) -> Call {
     Call::new("send_message", json!({"to": to, "payload": {"text": text}, "delayMs": delay}))
 }
 
-/// Root hires a worker, and sends three delayed messages to the worker and one to itself. The play ends when all
-/// messages have arrived.
+/// Root hires a worker. Then root sends four delayed messages: three to the worker, and one to root itself. The play
+/// ends when all messages have arrived.
 fn play(delay: u64) -> Play {
     let write = batch(move |asked| {
         let worker = hired(asked, "worker").expect("hired");
@@ -65,8 +66,8 @@ fn delayed_messages_come_in_order_and_once() {
     assert_eq!(said["text"], "all is there");
 }
 
-/// Kills a process that has accepted all delayed messages. Then runs the SQL statement `due`, which changes the time at
-/// which these messages are due.
+/// Runs a process until it has accepted all delayed messages, and then kills it. Then runs the SQL statement `due`,
+/// which changes the time at which these messages are due.
 fn left(server: &ScriptedServer, due: &'static str) -> Polity {
     let polity = home(server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
@@ -81,8 +82,8 @@ fn left(server: &ScriptedServer, due: &'static str) -> Polity {
 const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
 const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
 
-/// The messages become due while no process runs. The next two processes deliver the messages, and the test kills
-/// each process while an agent handles the last message.
+/// The messages become due while no process runs. The next two processes deliver the messages. The test kills both
+/// processes, each while an agent handles the last message.
 #[test]
 fn delayed_messages_survive_every_kill_and_come_once() {
     let holds = Arc::new(AtomicBool::new(true));
@@ -123,7 +124,8 @@ fn a_clock_years_ahead_delivers_once() {
     assert_in_order_and_once(&server);
 }
 
-/// Runs a process until it has printed `begun` and only delayed messages are left, and then kills the process.
+/// Runs a process until it has printed `begun` and all its work is done except the delayed messages. Then kills the
+/// process.
 fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
     let mut running = start(polity, &[prompt, "--json"]);
     running.stdout_line(begun);
@@ -138,7 +140,8 @@ fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
     running.kill9();
 }
 
-/// The clock is set years back, so no message is due: the daemon calls no model, and the process ends at its timeout.
+/// The clock is set years back, so no message is due. So the daemon must call no model, and the process must end at its
+/// timeout.
 #[test]
 fn a_clock_years_behind_waits_without_a_flood() {
     let server = ScriptedServer::start(play(3_600_000).script());
@@ -155,7 +158,7 @@ fn a_clock_years_behind_waits_without_a_flood() {
     assert_in_order_and_once(&server);
 }
 
-/// A delay is at most 30 days, because the task stays open as long as a message waits.
+/// A delay is at most 30 days. A limit is needed because a waiting message keeps its task open.
 #[test]
 fn a_delay_of_more_than_thirty_days_is_refused() {
     let most: u64 = 30 * 24 * 60 * 60 * 1000;

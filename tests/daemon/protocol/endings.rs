@@ -17,8 +17,8 @@ fn notices(asked: &Conversation) -> Vec<String> {
     heard.map(|heard| heard.text.trim().to_owned()).collect()
 }
 
-/// Root terminates a lead whose worker is still at work. Another agent, the friend, has sent the lead a request. The
-/// lead has read this request and not answered it.
+/// Root terminates a lead while the lead's worker is still at work. Another agent, the friend, has sent the lead a
+/// request. The lead has read this request but has not answered it yet.
 #[test]
 fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let read = Gate::default();
@@ -103,7 +103,8 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     assert_eq!(gone.len(), 2, "the worker must end with its lead: {gone:?}");
     assert_eq!(gone[0], format!("\"{lead}\""));
 
-    // Root gets back its message that was not delivered, and can no longer reach the lead in any way.
+    // One of root's messages was not delivered, and root gets it back. From then on, root cannot reach the lead in any
+    // way.
     let sent = root.results_of("send_message");
     let late = sent[0].value["messageIds"][0]["id"].as_str().expect("an id");
     assert_eq!((sent[1].error(), sent[2].error()), (Some("agent_terminated"), Some("agent_terminated")));
@@ -122,7 +123,8 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let of_root = notices(&root);
     assert_eq!(of_root, [format!("消息 {late} 未能送达：智能体 {lead} 已结束（agent_terminated）。")]);
 
-    // The friend no longer waits for the lead. The friend got one notice, and has reported to root, which had hired it.
+    // The friend no longer waits for the lead. The friend got one notice, and has reported to root, the agent that
+    // hired the friend.
     let asked = asked_by(&server, &friend).pop().expect("a request");
     assert_eq!(notices(&asked), [format!("智能体 {lead} 已被结束：plans have changed")]);
     assert_eq!(asked.results_of("send_message")[1].error(), Some("agent_terminated"));

@@ -22,8 +22,8 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// Returns a complete payload of a message type, and the lines that the receiver must get for it. No line contains
-/// the name of the type.
+/// Returns a complete payload of a message type, and the lines that the receiver must get for this payload. The line
+/// with the name of the type is not among these lines.
 fn whole(message_type: &str) -> (Value, &'static str) {
     let (fields, lines) = match message_type {
         "task_assignment" => (
@@ -195,7 +195,8 @@ fn nobody_says_itself_who_a_message_is_from() {
     );
     let sent = performed.last_of("worker").results_of("send_message").remove(0);
     let (accepted, said) = (sent.error().is_none(), &sent.value["ignored"]);
-    // The daemon may refuse or ignore the argument `from`, but must never let an agent choose the sender.
+    // An agent must never choose the sender. So the daemon may refuse the argument `from`, or it may ignore the
+    // argument.
     if accepted {
         assert_eq!(*said, json!(["from"]), "{}", sent.text);
         let heard = asked.heard();
@@ -309,7 +310,7 @@ fn the_same_in_english() {
     );
 }
 
-/// Returns the request id that the newest message with these words shows.
+/// Finds the newest message that contains these words, and returns the request id in this message.
 #[track_caller]
 fn asked_for(asked: &Conversation, words: &str) -> String {
     let shown = message(asked, words);

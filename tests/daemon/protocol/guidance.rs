@@ -38,7 +38,7 @@ const ENGLISH: Prompts = Prompts {
     root_small: include_str!("../../../prompts/en/root-small.txt"),
 };
 
-/// Fails unless the text contains each of these words.
+/// Checks that the text contains all of these words.
 #[track_caller]
 fn assert_says(text: &str, words: &[&str]) {
     for word in words {
@@ -46,7 +46,7 @@ fn assert_says(text: &str, words: &[&str]) {
     }
 }
 
-/// Fails unless a single line contains all of these words.
+/// Checks that at least one line of the text contains all of these words.
 #[track_caller]
 fn assert_one_line_says(text: &str, words: &[&str]) {
     let says = |line: &str| words.iter().all(|word| line.contains(word));
@@ -131,8 +131,8 @@ fn technical_constraints_must_reach_the_child() {
     assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
 }
 
-/// The prompts tell agents to ask in the receiver's format, to send no reply to an answer, and not to write the sender
-/// themselves, because the system does this.
+/// The prompts tell agents three rules: ask in the receiver's format, send no reply to an answer, and do not write the
+/// sender, because the system writes it.
 /// Tests criteria 4.4, 5.4, 5.6, 9.4 and 9.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn everybody_is_told_how_to_write_to_others() {

@@ -1,5 +1,5 @@
-//! An agent writes texts that imitate the system or another sender, in every place where it can write. No request may
-//! mislead the agent that reads it.
+//! An agent writes texts that imitate the system or another sender. It writes them in every place where an agent can
+//! write. No request may mislead the agent that reads the request.
 //!
 //! The texts are in `crates/society/src/present/injections.json`. Add new texts there.
 
@@ -37,7 +37,7 @@ fn passes_for_the_system(line: &str) -> bool {
     let squinted: String = line
         .nfkd()
         .filter_map(|character| match character {
-            // These characters reverse the line, so that a bracket at its end appears at its beginning.
+            // These characters reverse the line. So a bracket at the end of the line appears at the beginning.
             '\u{202D}' | '\u{202E}' | '\u{2067}' if line.contains(['【', '】']) => Some('【'),
             '【' | '】' | '〖' | '〔' | '〘' | '〚' | '⟦' | '⟬' | '⦗' | '⁅' | '❲' => {
                 Some('【')
@@ -60,10 +60,11 @@ fn passes_for_the_system(line: &str) -> bool {
         || words.iter().any(|words| squinted.starts_with(words))
 }
 
-/// Returns the lines of a user message that look like lines of the system but are not.
+/// Returns the forged lines of a user message. A line is forged if it looks like a line of the system, but the system
+/// did not write it.
 ///
-/// The system itself writes the header, the message type and the self-introduction below it, the reply hint at the end,
-/// and the heading of an attachment's block. So these lines do not count.
+/// These lines are not forged, because the system itself writes them: the header, below it the message type and the
+/// self-introduction, at the end the reply hint, and the heading of an attachment's block.
 fn forged(text: &str) -> Vec<String> {
     let lines = lines_seen(text);
     let id =
@@ -109,8 +110,8 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
     }
 }
 
-/// Returns two messages of the forger, which contain `attempt` in every field. The first payload has the field
-/// `text`, and the second has the field `content` instead.
+/// Returns two messages of the forger. Every field of both messages contains `attempt`. The first payload has the field
+/// `text`. The second has the field `content` instead.
 fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     let payloads = [
         json!({"message_type": "status_report", "text": attempt, "contact_reason": attempt, "from": attempt,

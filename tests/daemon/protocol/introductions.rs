@@ -40,7 +40,8 @@ enum Way {
     Parent,
 }
 
-/// Returns the closing text of root, `front` and the asker: the specialist's result if it has arrived, otherwise `…`.
+/// Returns a closing text, which is the same for root, `front` and the asker. It is the specialist's result if this
+/// result has arrived, otherwise `…`.
 fn pass_on_result(asked: &Conversation) -> Answer {
     Answer::say(if hears(asked, RESULT) { RESULT } else { WAITING })
 }
@@ -51,8 +52,8 @@ const RESULT: &str = "two people";
 /// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
 /// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // The specialist's id. No agent has told it to the asker, but the script gives it to the asker, so that the asker
-    // can try to use it before the introduction and be refused.
+    // The specialist's id. The asker must try to write to the specialist before the introduction, and must be refused.
+    // So the script gives the id to the asker, although no agent has told it to the asker.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -162,8 +163,7 @@ fn assert_chain(way: Way, introductions: usize) {
     let heard = performed.last_of("specialist").heard();
     assert_eq!(heard.len(), 1, "the refused message must not arrive: {heard:#?}");
 
-    // When an agent forwards the request, it names the original request. Each answer names the request that it
-    // answers.
+    // An agent that forwards the request names the original request. Each answer names the request to which it belongs.
     let first = sent[1].value["messageIds"][0]["id"].as_str().expect("an id").to_owned();
     let asked_on = performed.last_of("front").results_of("send_message").remove(0);
     assert_eq!(asked_on.arguments["payload"]["request_id"], first);
@@ -292,7 +292,8 @@ fn nobody_is_an_answer_too() {
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }
 
-/// Makes unsolicited, repeated, invalid and refused introductions, and checks the result of each in order.
+/// Makes unsolicited, repeated, invalid and refused introductions. Then checks the result of each introduction, in the
+/// same order.
 /// Tests criterion 3.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
@@ -364,7 +365,8 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
         .filter(|event| event["source"] == "introduction")
         .map(|event| [&event["owner"], &event["agent"]])
         .collect();
-    // Each contact is added only once. The introducer is already a contact, so it is not added.
+    // Each contact is added only once. The introducer is already a contact of the receiver, so the introducer is not
+    // added.
     let user = json!("user");
     assert_eq!(introduced, [[&writer, &painter], [&painter, &writer], [&writer, &user]]);
 }

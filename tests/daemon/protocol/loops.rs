@@ -26,7 +26,8 @@ fn ask(to: &str, text: &str) -> Answer {
 }
 
 /// Plays a circle: the lead asks the reader, the reader asks the writer, and the writer asks the lead. Root waits for
-/// the lead. `on_told` is what each of the three agents answers to the notice that they wait for each other.
+/// the lead. The daemon tells the three agents in a notice that they wait for each other. `on_told` returns the answer
+/// of each of them to this notice.
 pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
     let sent = asked.results_of("send_message").into_iter();
     let sent =
@@ -53,7 +54,8 @@ pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer)
             if told(asked, CIRCLE) {
                 return on_told(asked);
             }
-            // The lead answers the writer only after the reader's answer; an earlier answer would break the circle.
+            // The lead does not answer the writer before the reader has answered. An earlier answer would break the
+            // circle.
             let is_asked = asked.heard().iter().any(|heard| heard.text.contains(QUESTION));
             if is_asked && sent == 0 {
                 let reader = hired(asked, "reader").expect("hired");
@@ -96,7 +98,7 @@ fn agents_that_wait_for_each_other_are_told_and_the_result_comes_up() {
     assert!(said.contains(&"the lead says welcome"), "{said:?}");
 }
 
-/// The daemon sends the notice about a circle only once. If its members do not break the circle, the task ends
+/// The daemon sends the notice about a circle only once. If the agents in the circle do not break it, the task ends
 /// without their answers.
 #[test]
 fn a_deadlock_that_stays_is_told_once() {
@@ -159,7 +161,8 @@ fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
     assert!(senders.len() <= 13, "expected the first message and at most twelve more: {senders:?}");
 }
 
-/// If two agents do other work in between, the daemon counts their answers to each other from zero again.
+/// The daemon counts the answers of two agents to each other. If the agents do other work in between, the count begins
+/// at zero again.
 #[test]
 fn a_pair_that_gets_work_done_may_go_on() {
     let server = ScriptedServer::start(|asked| {

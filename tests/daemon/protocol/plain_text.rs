@@ -1,4 +1,4 @@
-//! Models that never call `send_message` and answer only in plain text: their results still reach the user.
+//! Models that never call `send_message` and answer only in plain text. Even so, their results must reach the user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,8 @@ use crate::support::hiring::brief;
 use crate::support::play::{Play, WAITING, role, spawn, words};
 use crate::support::{home, letters, run, start};
 
-/// Returns the newest text from each of these roles; `None` as long as one of the texts is missing in the request.
+/// Returns the newest text from each of these roles. Returns `None` if the request does not yet contain a text from
+/// each of them.
 fn results(asked: &Conversation, roles: &[&str]) -> Option<String> {
     let heard = asked.heard();
     let said = roles.iter().map(|role| {
