@@ -1,5 +1,5 @@
-//! Names that lead to private addresses: at once, behind a redirect, or only after a lookup that gave a public address
-//! (DNS rebinding).
+//! Names that lead to private addresses. Some lead there at once, some after a redirect, and some only at a later
+//! lookup, when the first lookup has given a public address (DNS rebinding).
 //!
 //! The daemon resolves names with the C library, which asks a name server of the test. The public addresses in the
 //! answers belong to this machine, so each test runs in a network of its own. On a machine that does not allow this,
@@ -30,7 +30,7 @@ const SITE: &str = "93.184.216.34:80";
 /// The web server at [`PUBLIC6`].
 const SITE6: &str = "[2606:4700::1]:80";
 
-/// All web servers. At port 443, no server listens at a public address.
+/// All web servers. None of them listens at port 443 of a public address.
 const SITES: &[&str] = &[
     SITE,
     SITE6,
@@ -49,7 +49,7 @@ const REACHED: &[(&str, Answers)] = &[
     ("allowed.example", &[&["127.0.0.1"]]),
 ];
 
-/// Names that agents must not reach. Each has one address that is not public.
+/// Names that agents must not reach. One of the addresses of each name is not public.
 const PRIVATE: &[(&str, Answers)] = &[
     ("loopback.example", &[&["127.0.0.1"]]),
     ("zero.example", &[&["0.0.0.0"]]),
@@ -63,7 +63,8 @@ const PRIVATE: &[(&str, Answers)] = &[
     ("mixed-mapped.example", &[&[PUBLIC6, "::ffff:127.0.0.1"]]),
 ];
 
-/// Names of a public address, whose later lookups give a private address.
+/// Names that change. The first lookup of such a name gives a public address, and a later lookup gives a private
+/// address.
 const CHANGING: &[(&str, Answers)] = &[
     ("once.example", &[&[PUBLIC], &["127.0.0.1"]]),
     ("closed.example", &[&[PUBLIC], &["127.0.0.1"]]),
@@ -222,7 +223,7 @@ fn a_name_server_that_changes_its_answer_leads_only_to_addresses_that_were_judge
 fn inside_changing_answers() {
     let world = World::start(CHANGING);
 
-    // If polity looked up the name again to connect, the connection would go to 127.0.0.1.
+    // Polity must look up the name only once. A second lookup for the connection would lead to 127.0.0.1.
     world.fetch("http://once.example/").expect_page(SITE);
     assert_eq!(world.names.lookups("once.example"), 1);
     let visit = world.fetch("http://once.example/");
@@ -253,8 +254,8 @@ fn no_listed_domain_leads_a_command_to_a_private_address() {
     in_own_network_with_names("rebinding::inside_commands", ADDRESSES);
 }
 
-/// Commands do not resolve names themselves: the proxy of the sandbox resolves the names. If a name has public and
-/// private addresses, the proxy uses the public addresses. The web tools do not.
+/// Commands do not resolve names themselves: the proxy of the sandbox does this. If a name has public and private
+/// addresses, the proxy uses the public addresses, but the web tools refuse the name.
 #[test]
 #[ignore = "runs in a network namespace of its own"]
 fn inside_commands() {

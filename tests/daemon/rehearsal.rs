@@ -1,5 +1,5 @@
-//! If no model is configured, the built-in models answer. What they say about attachments is true. Each line has a mark
-//! that shows that no real model wrote the line.
+//! If no model is configured, the built-in models answer. What they say about attachments is true. Each line has a
+//! mark. It shows that the line does not come from a real model.
 
 use std::fs;
 use std::io::Cursor;
@@ -139,7 +139,8 @@ fn sandbox_level(polity: &Polity) -> String {
     level.split('`').next().expect("a level").to_owned()
 }
 
-/// Creates a home whose agents run commands without asking the user. At the level `full` they do so without any rule.
+/// Creates a home whose agents run commands without asking the user. At the level `partial`, this needs a rule. At the
+/// level `full`, it needs no rule.
 fn polity_with_commands(language: &str) -> Polity {
     let polity = polity(language);
     if sandbox_level(&polity) == "partial" {

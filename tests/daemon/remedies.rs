@@ -1,5 +1,5 @@
-//! A model call fails because of the configuration. Then `polity run` and `polity doctor` name the same cause and the
-//! same correction, with file, field and value.
+//! A model call fails because of the configuration. Then `polity run` and `polity doctor` must name the same cause and
+//! the same correction. The correction consists of the file, the field and the value.
 
 use axum::Router;
 use axum::extract::Json;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::support::hiring::{brief, hire, hired};
 use crate::support::{another_call, events, home, json_lines, letters, run};
 
-/// A script in which root hires an agent that `runaway` plays, and an honest worker. Root then repeats the worker's
-/// answer.
+/// A script in which root hires two agents: a runaway, which `runaway` plays, and an honest worker. Root then repeats
+/// the worker's answer.
 fn beside_a_worker(
     runaway: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
@@ -58,8 +58,8 @@ impl Ran {
     }
 }
 
-/// Answers with a summary if the request forbids tool calls, because the agent has reached a limit. Otherwise calls
-/// `otherwise`.
+/// When an agent has reached a limit, its request forbids tool calls. Answers such a request with a summary. Calls
+/// `otherwise` for all other requests.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }
@@ -102,7 +102,7 @@ fn one_that_always_hires_is_bounded_in_children_generations_and_agents() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// Plays one of two agents that thank each other for ever: each answers a thank-you with a new message.
+/// Plays one of two agents that thank each other for ever. Each of them answers the other's thanks with a new message.
 fn thankful(asked: &Conversation, other: impl Fn(&Conversation) -> Option<String>) -> Answer {
     let Some(to) = other(asked) else { return Answer::say("nobody is there") };
     let thanks = json!({"to": to, "payload": {"message_type": "status_report", "text": "thank you"}});
@@ -140,7 +140,7 @@ fn one_that_writes_to_itself_is_stopped() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// Returns a megabyte of text without spaces, so that the text comes in one event of the model's stream.
+/// Returns a megabyte of text. The text has no spaces, so it comes in a single event of the model's stream.
 fn a_megabyte() -> String {
     "长".repeat(MEGABYTE / 3)
 }

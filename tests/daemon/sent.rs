@@ -1,5 +1,5 @@
-//! Requests as they were sent to models: polity can show each request later, byte for byte, with references in place of
-//! media.
+//! Requests as they were sent to models. Polity can show each request later. It then shows the exact bytes, except that
+//! references take the place of media.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,8 +41,8 @@ fn each_request_is_shown_later_as_the_server_got_it() {
     let numbers: Vec<&Value> = failed.iter().chain(&answered).map(|event| &event["sent"]).collect();
     assert_eq!(numbers.len(), server.requests().len());
 
-    // Change the prompts, the limits and the services. The request can then no longer be built again from the history,
-    // so polity must have kept it.
+    // Change the prompts, the limits and the services. After this, polity cannot build the request again from the
+    // history. So polity must have kept the request itself.
     polity.write_config("app.json", &app(&json!({"language": "en"})).to_string());
     polity.write_config("llmservices.json", &json!({"services": []}).to_string());
     let first = server.requests()[0].conversation();

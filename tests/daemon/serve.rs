@@ -22,9 +22,9 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns an address that stays free while a daemon is stopped and started again.
+/// Returns an address for a daemon that is stopped and started again. No other program takes the address in between.
 ///
-/// Its port is below the ports that the operating system assigns by itself, so another program does not get it by
+/// The port is below those that the operating system assigns by itself. So another program does not get this port by
 /// chance.
 fn address_of_its_own() -> String {
     let first = 10_000 + std::process::id() % 10_000;
@@ -70,7 +70,8 @@ impl Daemon {
         (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
     }
 
-    /// Returns the kinds of the events after number `after`, each under its number.
+    /// Reads the events after the event with the number `after`. Returns a map from the number of each event to its
+    /// kind.
     ///
     /// Stops at the first event of the kind `last` or at the end of the stream.
     fn events(&self, after: i64, last: &str) -> BTreeMap<i64, String> {
@@ -182,7 +183,8 @@ fn check_requests(server: &ScriptedServer, times: usize) {
 
 #[test]
 fn a_daemon_that_ends_during_many_turns_keeps_what_is_answered_and_begins_nothing() {
-    // Half of the turns wait for the answer of the server, and the other half for their call.
+    // The server takes calls of half of the turns at the same time. So these turns wait for their answers, and the
+    // other turns wait until they may make their calls.
     const PLACES: usize = TURNS / 2;
     let gate = Gate::default();
     let closed = gate.clone();
@@ -223,7 +225,7 @@ fn many_turns_that_do_not_end_in_time_are_finished_once_by_the_next_daemon() {
     gate.open();
     let second = Daemon::start(&polity, "127.0.0.1:0");
     check_finished_once(&second);
-    // The first daemon got no answer, so each call was made again, once.
+    // The first daemon got no answers. So the second daemon made each call once more.
     check_requests(&server, 2);
 }
 

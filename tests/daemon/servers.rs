@@ -15,8 +15,8 @@ use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run
 /// Maximum wait for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the entry of the fake server in `mcpServers`. `variables` is the environment of the server, and tells the
-/// server what to do.
+/// Returns the entry of the fake server in `mcpServers`. `variables` are environment variables of the server, which
+/// tell the server what to do.
 fn fake(variables: &Value) -> Value {
     let mut env = json!({"FAKE_PICTURE": base64(PICTURE)});
     for (name, value) in variables.as_object().expect("variables") {
@@ -37,8 +37,8 @@ fn with_log(polity: &Polity) {
     polity.write_config("app.json", &app(&fields).to_string());
 }
 
-/// Returns how many lines the fake server has written into its log: one for each call of its tool that changes
-/// something.
+/// Returns the number of lines in the log of the fake server. One of the server's tools changes something, and each
+/// call of this tool writes a line.
 fn changes(polity: &Polity) -> usize {
     fs::read_to_string(polity.home().join("log")).unwrap_or_default().lines().count()
 }
@@ -102,8 +102,8 @@ fn question(polity: &Polity, count: usize) -> Value {
     }
 }
 
-/// The user answers the first question for one call only. The second call brings another question, whose answer
-/// allows further calls until the end of the task.
+/// The user answers two questions. The first answer allows only one call, so the second call brings another question.
+/// The second answer allows all further calls until the end of the task.
 #[test]
 fn a_tool_that_may_change_something_is_asked_about_until_the_answer_holds_for_the_task() {
     let server = ScriptedServer::start(|asked| match asked.results_of("fake__change").len() {
@@ -185,8 +185,8 @@ fn a_server_that_dies_hangs_or_floods_costs_its_call_and_nothing_else() {
     assert!(results[1].text.contains("still is a word"), "it was started again: {results:?}");
 }
 
-/// A script in which root reads a text that gives orders, and obeys. A worker that has no right to use the tool also
-/// obeys.
+/// A script in which a text gives orders. Root reads the text and obeys. A worker also makes the ordered call, although
+/// it has no right to use the tool.
 fn obedient(asked: &Conversation) -> Answer {
     if asked.agent_id() != "root" {
         return once(asked, "fake__change");
@@ -260,8 +260,8 @@ fn services_show_how_the_servers_are_doing() {
     run(&polity, &["work"]).expect_code(0);
     assert!(shown(&polity).contains("no daemon is running"), "{}", shown(&polity));
     let daemon = serve(&polity);
-    // A task begins only when each server is connected or has failed. So after this run, the list shows the state of
-    // every server.
+    // A task does not begin before each server is connected or has failed. So after this run, the list shows the state
+    // of every server.
     run(&polity, &["work"]).expect_code(0);
     let said = shown(&polity);
     assert!(said.contains("8 tools"), "{said}");

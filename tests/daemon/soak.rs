@@ -1,6 +1,6 @@
 //! An hour of load: at any time, forty tasks run with 25 agents each. The model server has faults, the configuration
-//! changes, and some clients are killed. At the end, the daemon must not use more memory, descriptors, threads or
-//! processor time per call than in the second sixth of the hour.
+//! changes, and some clients are killed. The last sixth of the hour is compared with the second sixth. The daemon must
+//! not use more memory, descriptors, threads or processor time per call at the end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const LEADS: usize = 4;
 const WORKERS_PER_LEAD: usize = 5;
 /// Number of tasks that run at the same time: 1,000 agents in all.
 const TASKS: usize = 40;
-/// On average, the test kills one of this many clients.
+/// The test kills clients at random. On average, it kills one client in this many.
 const KILLED: usize = 20;
 /// Time between two changes of the configuration.
 const RELOAD: Duration = Duration::from_secs(2);
@@ -58,8 +58,8 @@ impl Sample {
         let read =
             |name: &str| std::fs::read_to_string(format!("/proc/{daemon}/{name}")).expect("the daemon runs");
         let stat = read("stat");
-        // The second field is the program's name in parentheses, which may contain spaces. The times are fields 14
-        // and 15.
+        // The times are fields 14 and 15. Count the fields from the end of field 2, the program's name in parentheses,
+        // because this name may contain spaces.
         let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
         let ticks = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
         let status = read("status");
@@ -74,7 +74,8 @@ impl Sample {
     }
 }
 
-/// What the daemon used in one part of the time: medians of the samples, and the processor time of a call.
+/// What the daemon used in one part of the test's time. The values are medians of the samples, except the processor
+/// time for each call.
 #[derive(Clone, Copy)]
 struct Part {
     calls: u64,
@@ -164,8 +165,8 @@ fn an_hour_of_load_makes_nothing_grow() {
                 while !stop.load(Ordering::Relaxed) {
                     let client = polity.spawn(&["run", "--data", "data", "build it"]);
                     if fastrand::usize(0..KILLED) == 0 {
-                        // The daemon continues the task without the client. The sleep gives the client time to send
-                        // its prompt.
+                        // Kill the client some time after its start, so that it can send its prompt first. The daemon
+                        // continues the task without the client.
                         std::thread::sleep(Duration::from_millis(fastrand::u64(500..2_000)));
                         client.kill9();
                         killed.fetch_add(1, Ordering::Relaxed);

@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The number of agents that root hires.
 const WORKERS: usize = 33;
 
-/// A turnstile for the requests of workers: it holds them at the server, and the test lets them go one by one.
+/// A turnstile for the requests of workers. It holds the requests at the server, and the test lets the requests go one
+/// by one.
 #[derive(Clone, Default)]
 struct Turnstile(Arc<(Mutex<Held>, Condvar)>);
 
@@ -26,7 +27,7 @@ struct Turnstile(Arc<(Mutex<Held>, Condvar)>);
 struct Held {
     /// The agents whose requests are in progress at the server.
     agents: Vec<String>,
-    /// Number of further requests that may go.
+    /// Number of requests that the test has let go and that have not gone yet.
     may_go: usize,
     /// Number of requests that have gone.
     gone: usize,
@@ -195,8 +196,9 @@ fn staff(asked: &Conversation) -> Answer {
     Answer::say(format!("{} messages so far", asked.heard().len()))
 }
 
-/// One agent is in each of seven states, and the metrics say so. Of the two workers on the slow service, which has one
-/// place, one is thinking and one is queued. Root waits for both.
+/// There are seven states with exactly one agent each, and the metrics say so. For example, the slow service has two
+/// workers but takes only one call at a time. So one of these workers is thinking, and the other is queued. Root waits
+/// for both.
 #[test]
 fn the_metrics_count_the_agents_in_each_state() {
     let server = ScriptedServer::start(staff);
@@ -250,8 +252,8 @@ fn a_silent_server_shows_as_such() {
     assert!(shown.contains("retrying one in") && shown.contains("after failure 1 of 2"), "{shown}");
 }
 
-/// A service refuses a request, and its fallback gets the request. The service that is shown is the fallback, not the one
-/// that was chosen for the agent.
+/// A service refuses a request, and its fallback gets the request. Then the daemon must show the fallback as the
+/// agent's service, and not the service that was chosen for the agent.
 #[test]
 fn the_service_that_is_shown_is_the_one_that_is_called() {
     let server = ScriptedServer::start(|asked| match asked.model() {
@@ -274,7 +276,7 @@ fn the_service_that_is_shown_is_the_one_that_is_called() {
 }
 
 /// A client can ask the event stream for glimpses: transient events with the newest piece of a model's text. Such a
-/// client gets an answer piece by piece while it arrives. Other clients get no glimpses.
+/// client gets each piece of an answer as soon as the piece arrives from the model. Other clients get no glimpses.
 #[test]
 fn an_answer_is_streamed_while_it_arrives() {
     let server = ScriptedServer::start(|_| {
@@ -369,8 +371,8 @@ fn a_terminal_shows_what_root_does_and_a_pipe_does_not() {
     assert!(!piped.stderr.contains("thinking"), "{}", piped.stderr);
 }
 
-/// On a terminal, `polity run` shows what has arrived of an answer: its text or, if it has none yet, its reasoning, and
-/// the names of the tools that it calls. In a pipe, it prints only whole answers.
+/// On a terminal, `polity run` shows the part of an answer that has arrived. This is the text, or the reasoning if
+/// there is no text yet, and the names of the called tools. In a pipe, the command prints only whole answers.
 #[test]
 fn a_terminal_shows_an_answer_while_it_arrives_and_a_pipe_does_not() {
     let server = ScriptedServer::start(half_an_answer);

@@ -20,8 +20,8 @@ pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Valu
     })
 }
 
-/// Returns an `app.json` with these fields. Without other values in `fields`, all pauses are a few milliseconds, so
-/// that the tests need not wait.
+/// Returns an `app.json` with these fields. All pauses are a few milliseconds, so that the tests need not wait.
+/// `fields` can contain other values for the pauses.
 pub(crate) fn app(fields: &Value) -> Value {
     let mut app = json!({
         "discover": false,
@@ -74,15 +74,16 @@ pub(crate) fn letters(lines: &[Value]) -> Vec<&Value> {
     events(lines, "message_accepted").into_iter().filter(|message| message["to"] == "user").collect()
 }
 
-/// Returns a call that changes nothing. It alternates between two tools, because the daemon stops a model that repeats
-/// the same call.
+/// Returns a call that changes nothing. The calls alternate between two tools, because the daemon stops a model that
+/// repeats the same call.
 pub(crate) fn another_call(asked: &Conversation) -> Answer {
     let tool = if asked.tool_results().len().is_multiple_of(2) { "list_contacts" } else { "list_artifacts" };
     Answer::call(tool, json!({}))
 }
 
-/// Answers with a text, with reasoning or with a call, depending on the newest message. The server stops in the middle
-/// of each answer and keeps the connection open. So a client can show such an answer only while it arrives.
+/// Answers with a text, with reasoning or with a call. This depends on the newest message. The server stops in the
+/// middle of each answer and keeps the connection open. The answer is never complete, so a client can show only the
+/// part that has arrived.
 pub(crate) fn half_an_answer(asked: &Conversation) -> Answer {
     let wanted = asked.last_user_text();
     let whole = if wanted.contains("say it") {

@@ -4,8 +4,8 @@ use polity_tests::Polity;
 use serde_json::json;
 use std::path::Path;
 
-/// Shell code that stands before the commands of the tour. It makes the daemon take any free port, makes other
-/// commands wait until the daemon is ready, and redirects the output of `polity watch` into a file.
+/// Shell code that runs before the commands of the tour. With this code, the daemon takes any free port, all other
+/// commands wait until the daemon is ready, and the output of `polity watch` goes into a file.
 const PRELUDE: &str = r#"
 set -euo pipefail
 polity() {
@@ -54,8 +54,8 @@ fn the_first_commands_of_the_readme() {
     for directory in ["examples", "config"] {
         std::fs::create_dir_all(checkout.join(directory)).expect("a directory");
     }
-    // The workspace of the first command contains the `./config` of the checkout. polity does not use a configuration
-    // from a workspace, so this command uses the user's own configuration.
+    // The first command uses the user's own configuration and not the `./config` of the checkout. The reason is that
+    // `./config` is in the workspace of this command, and polity does not use a configuration from a workspace.
     let own = home.home().join(".config/polity");
     std::fs::create_dir_all(&own).expect("a directory");
     for file in ["config/app.json", "config/llmservices.json"] {

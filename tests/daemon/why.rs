@@ -1,5 +1,5 @@
-//! `polity why`: explains why an artifact was described, why a call was refused or failed, why an agent halts, and why a
-//! task has no answer; and names the remedies.
+//! `polity why` explains why an artifact was described in words, why a call was refused or failed, why an agent halts,
+//! or why a task has no answer. It also names the remedies.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ fn turn_of(polity: &Polity, agent: &str, sent: &str) -> Value {
     serde_json::from_str::<Value>(&shown.stdout).expect("JSON")["turn"].clone()
 }
 
-/// Plays a root that hires a seer, whose model can see, and a writer, whose model cannot. Root sends the picture to the
-/// writer. As soon as another agent is introduced to the writer, the writer forwards the picture to this agent. If the
-/// writer's model can see, too, the writer looks itself.
+/// Plays a root that hires a seer, whose model can see, and a writer, whose model cannot see. Root sends the picture to
+/// the writer. When another agent is introduced to the writer, the writer forwards the picture to this agent. If the
+/// writer later gets a model that can see, the writer itself looks at the picture.
 fn blind_writer(asked: &Conversation) -> Answer {
     match asked.role_name().as_str() {
         "seer" => match asked.image_urls().is_empty() {
@@ -153,7 +153,8 @@ fn a_description_names_service_revision_and_a_remedy_that_works() {
     let about = serving.call(&format!("GET /api/why/{picture}?agent={writer}"), b"").json();
     assert_eq!(about["remedies"][0]["remedy"], "write", "the writer knows the seer now: {about}");
 
-    // Carry out another remedy: the command runs the writer's turn again, in a fork in which the writer can see.
+    // Carry out another remedy. Its command runs the writer's turn again in a fork, and in this fork the writer can
+    // see.
     let arguments: Vec<&str> = command.split(' ').skip(1).chain(["--data", "data"]).collect();
     polity.run(&arguments).expect_code(0);
     server.wait_until(PATIENCE, |requests| {
@@ -249,7 +250,7 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
     assert!(told.contains(&format!("→ go on: polity resume {worker}\n")), "{told}");
 
-    // Carry out the remedy. The worker is not parked any more, but its last attempt has still failed.
+    // Carry out the remedy. The worker is not parked any more. What is left to explain is that its last attempt failed.
     let _serving = Serving::start(&polity);
     polity.run(&["resume", &worker, "--data", "data"]).expect_code(0);
     assert_eq!(why(&polity, &[&worker])["chain"][0]["fact"], "attempt_failed");

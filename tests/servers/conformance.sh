@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests polity's MCP client with the official conformance suite. TRY_SERVER names the program that connects [default:
-# target/debug/examples/try_server]. The suite is installed into SERVERS_CACHE [default: target/servers]. Without node
-# or its registry, the script reports that and skips the tests; with SERVERS=required it fails instead.
+# target/debug/examples/try_server]. The suite is installed into SERVERS_CACHE [default: target/servers]. If node or its
+# registry is missing, the script reports that and skips the tests. With SERVERS=required, the script fails instead.
 #
 # The version of the suite is the last version that runs with node 20.
 set -euo pipefail

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::hiring::{boss_and_worker, hired};
 use crate::support::{asked_by, home, run};
 
-/// Fails unless the text contains these lines in this order.
+/// Checks that the text contains these lines in this order.
 #[track_caller]
 fn assert_in_order(text: &str, lines: &[&str]) {
     let mut rest = text;

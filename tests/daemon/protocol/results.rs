@@ -16,7 +16,7 @@ fn home_of(server: &ScriptedServer) -> Polity {
     Polity::new(&services, &app(&json!({})))
 }
 
-/// A script in which root hires a writer to find a title, and passes on its answer. `writes` plays the writer.
+/// A script in which root hires a writer to find a title, and passes on the writer's answer. `writes` plays the writer.
 fn society(
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
@@ -116,8 +116,8 @@ fn a_schema_that_is_none_hires_nobody() {
     assert_eq!(server.request_count(), 2);
 }
 
-/// A record notes that the daemon has returned the wrong answer to the writer. So the next process does not return
-/// the answer again.
+/// The daemon returns a wrong answer to the writer, and stores in a record that it has done so. So the next process
+/// does not return the answer again.
 #[test]
 fn what_was_returned_before_a_crash_is_not_returned_again() {
     let (asked_again, gate) = (Gate::default(), Gate::default());
@@ -141,8 +141,8 @@ fn what_was_returned_before_a_crash_is_not_returned_again() {
     server.assert_clean();
 }
 
-/// The child must answer its parent's first message in the form that the brief requires, whatever the type of this
-/// message is.
+/// The brief requires a form for the child's answer. The child must answer its parent's first message in this form. The
+/// type of this message does not matter.
 #[test]
 fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let server = ScriptedServer::start(assigned(json!("a title, please"), |asked| match told(asked) {

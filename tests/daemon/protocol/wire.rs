@@ -23,7 +23,8 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     })
 }
 
-/// Checks that one failure changes neither the answer to the user nor the history in later requests.
+/// Checks that one failure changes nothing: the answer to the user and the history in later requests are as without the
+/// failure.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
     let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);
@@ -163,8 +164,8 @@ fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
     }
 }
 
-/// The server also refuses the request without the picture, so the picture is not the reason for the refusal. The next
-/// request of the task must contain the picture again.
+/// The server refuses a request with a picture, and then also the same request without the picture. So the picture is
+/// not the reason for the refusal, and the next request of the task must contain the picture again.
 #[test]
 fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {
@@ -192,8 +193,8 @@ fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes(
         let rounds = asked.results_of("list_contacts").len();
         if !asked.image_urls().is_empty() {
             let what = json!({"error": {"message": "image input is not supported"}});
-            // The test changes the configuration before the second attempt with the picture, and the server then
-            // accepts the picture.
+            // The server refuses the picture at first. Then it changes the configuration (below), so the daemon sends
+            // the picture again. This time, the server accepts the picture.
             return if rounds < 2 { Answer::error(400, what) } else { Answer::say("I see it") };
         }
         if rounds == 1 {

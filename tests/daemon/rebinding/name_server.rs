@@ -23,10 +23,12 @@ const ANSWER: u16 = 0x8580;
 /// The flags of an answer about a name that does not exist.
 const NO_SUCH_NAME: u16 = ANSWER | 3;
 
-/// A reference to the name in the question. The name begins where the header ends.
+/// A reference to the name in the question. The number 12 is the place where this name begins: directly after the
+/// header.
 const SAME_NAME: u16 = 0xc000 | 12;
 
-/// The addresses of a name: one list for each lookup. After the end of the lists, each lookup gets the last one.
+/// The addresses of a name. The first lookup gets the first list, the second lookup the second list, and so on. When
+/// all lists are used up, each further lookup gets the last list.
 pub(super) type Answers = &'static [&'static [&'static str]];
 
 /// A running name server. It ends with the process of the test.
@@ -105,7 +107,7 @@ fn answer_to(
             IpAddr::V6(address) => address.octets().to_vec(),
         };
         let length = u16::try_from(bytes.len()).expect("a short address");
-        // The two zeros are the time to live, so the answer must not be cached.
+        // The two zeros together are the time to live. It is 0, so the answer must not be cached.
         for field in [SAME_NAME, kind, INTERNET, 0, 0, length] {
             answer.extend(field.to_be_bytes());
         }
@@ -128,7 +130,7 @@ fn question_in(message: &[u8]) -> Option<(Question, usize)> {
         at += length;
     }
     let kind = u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]);
-    // The class, which is always that of the internet, follows the type.
+    // Two further bytes follow the type: the class, which is always that of the internet.
     Some((Question { name: labels.join("."), kind }, at + 4))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The path of a request that is not recorded.
 const UNRECORDED: &str = "/unrecorded";
 
-/// The beginning of a path that redirects to the URL in the rest of the path.
+/// If a path begins with this text, the server redirects to the URL that follows in the path.
 const REDIRECT: &str = "/to/";
 
 /// Time limit for a request to arrive, and for its answer.
@@ -52,8 +52,9 @@ impl Sites {
 
     /// Returns the address of each connection since the last call, oldest first.
     ///
-    /// A server accepts connections one by one, in the order in which they were made. So when it has answered a request
-    /// of this function, it has recorded all earlier connections, also those without a request.
+    /// This function makes a request to each server. A server handles one connection after the other, in the order in
+    /// which they were made. So when a server has answered the request, it has recorded all earlier connections, even
+    /// those without a request.
     pub(super) fn take_reached(&self) -> Vec<String> {
         for address in &self.addresses {
             let mut stream = TcpStream::connect(address).expect("a server");

@@ -66,7 +66,7 @@ pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
     from_base64(data.unwrap_or_else(|| panic!("not a data URL of {mime_type}: {:.80}", url)))
 }
 
-/// If a text contains this many successive characters of a file's base64, it counts as a copy of the file's bytes.
+/// A text counts as a copy of a file if it contains this many successive characters of the file's base64.
 const RUN: usize = 64;
 
 /// Encodes bytes in hexadecimal, with `before` in front of each byte and with the separator `between`.
@@ -75,8 +75,8 @@ pub(crate) fn hexadecimal(bytes: &[u8], before: &str, between: &str) -> String {
     bytes.join(between)
 }
 
-/// Searches the haystack for 64 successive characters of the file's base64 or hexadecimal form, and returns the first
-/// match. Finds them even if JSON has added backslashes.
+/// Searches the haystack for 64 successive characters of the file's base64 or hexadecimal form. Returns the first
+/// match. Also finds a match in which JSON has added backslashes.
 pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     let (plain, hexadecimal) = (base64(file), hexadecimal(file, "", ""));
     let for_addresses = plain.replace('+', "-").replace('/', "_");

@@ -97,7 +97,7 @@ pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
         .collect()
 }
 
-/// A script in which root hires one worker, waits, and passes on its answer. `work` plays the worker.
+/// A script in which root hires one worker, waits, and passes on the worker's answer. `work` plays the worker.
 pub(crate) fn boss_and_worker(
     work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {

@@ -8,16 +8,18 @@ use serde_json::{Value, json};
 use crate::support::hiring::brief;
 use crate::support::{home, json_lines, run};
 
-/// A step: a function that returns one batch of calls, or `None` while something that the step needs is missing.
+/// A step is a function that returns one batch of calls. It returns `None` if the step must still wait for something.
 pub(crate) type CallBatch = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
 
-/// The steps of an agent, and how it answers after the last step. While a step must wait, the agent answers `…`.
+/// The steps of an agent, and its answer after the last step. If a step must still wait for something, the agent
+/// answers `…`.
 struct Part {
     steps: Vec<CallBatch>,
     last_words: Box<dyn Fn(&Conversation) -> Answer + Send + Sync>,
 }
 
-/// The parts of a society, by role; `root` is the part of root. Each answer depends only on the request.
+/// The parts of a society, by the names of the roles. The part of root has the name `root`. Each answer depends only on
+/// the request.
 #[derive(Default)]
 pub(crate) struct Play(BTreeMap<String, Part>);
 
@@ -25,8 +27,8 @@ pub(crate) struct Play(BTreeMap<String, Part>);
 pub(crate) const WAITING: &str = "…";
 
 impl Play {
-    /// Adds a part that ends by repeating the newest text from another agent. As long as no other agent has written,
-    /// the agent answers `…` if it has hired somebody, otherwise `done`.
+    /// Adds a part. After its steps, the agent repeats the newest text from another agent. If no other agent has
+    /// written yet, the agent answers `…` if it has hired somebody, and `done` if it has not.
     pub(crate) fn part(self, role: &str, steps: Vec<CallBatch>) -> Self {
         self.ending(role, steps, |asked| match newest_words(asked) {
             Some(said) => Answer::say(said),

@@ -44,7 +44,7 @@ impl Serving {
         Self { running, address, token: token.trim().to_owned() }
     }
 
-    /// Opens a connection on which each read fails after [`PATIENCE`].
+    /// Opens a connection. Each read and each write on it fails if it takes longer than [`PATIENCE`].
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -52,7 +52,8 @@ impl Serving {
         stream
     }
 
-    /// Returns the head of a request with the token. `line` is its method and path, `more` are further header lines.
+    /// Returns the head of a request with the token. `line` consists of the method and the path, and `more` of further
+    /// header lines.
     pub(crate) fn head(&self, line: &str, more: &str) -> String {
         let (address, token) = (&self.address, &self.token);
         format!("{line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{more}\r\n")
@@ -67,12 +68,14 @@ impl Serving {
         );
         let mut stream = self.connect();
         stream.write_all(self.head(line, &more).as_bytes()).expect("a request");
-        // Ignore an error: a daemon that refuses the body may close the connection before it has read everything.
+        // Ignore an error. If the daemon refuses the body, it may close the connection before it has read the whole
+        // body.
         let _ = stream.write_all(body);
         answer_on(stream)
     }
 
-    /// Begins a streamed request and returns the connection after the first line of the body that contains `first`.
+    /// Sends a request with a streamed answer. Reads the answer up to the first line that contains `first`, and returns
+    /// the connection for the rest of the answer.
     #[track_caller]
     pub(crate) fn stream(&self, line: &str, more: &str, body: &str, first: &str) -> BufReader<TcpStream> {
         let mut stream = self.connect();

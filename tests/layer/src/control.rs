@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The index of each number in the file. Each number is an `i64` in native byte order.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
-    /// Writes to files below the root fail with this error number. In `Write`, `Change`, `Sync` and `Descriptor`, the
-    /// value 0 lets the calls succeed.
+    /// Writes to files below the root fail with this error number. If the number is 0, they succeed. The same holds for
+    /// `Change`, `Sync` and `Descriptor`.
     Write,
-    /// Calls that create, rename, remove or open for writing a file below the root fail with this error number.
+    /// Calls fail with this error number if they create, rename or remove a file below the root, or open it for
+    /// writing.
     Change,
     /// Syncs of files below the root fail with this error number.
     Sync,

@@ -1,10 +1,10 @@
-//! The functions that replace functions of the C library. Each replacement calls the real function, unless a test has
-//! ordered the call to fail. A sync of a file below the root never calls the real function: the replacement records
-//! the sync and reports success.
+//! The functions that replace functions of the C library. Each replacement calls the real function, with two
+//! exceptions. If a test has ordered the call to fail, the replacement fails at once. A sync of a file below the root
+//! is only recorded, and the replacement reports success.
 //!
-//! Callers pass the last argument of `open` and its variants only if the call may create a file. The replacements
-//! always declare this argument: on all machines with glibc it is in a register, so reading it is safe even if it was
-//! not passed.
+//! The last argument of `open` and its variants is optional: callers pass it only if the call may create a file. The
+//! replacements declare it always. This is safe, because on all machines with glibc the argument is in a register,
+//! which can be read even if the caller did not pass the argument.
 
 use crate::control::{Word, get, refusal};
 use crate::journal::{Kind, absolute, hold, path_of};
@@ -111,7 +111,8 @@ unsafe fn written(
         return fail(error) as ssize_t;
     }
     if !journal.is_kept() || !(is_covered || is_said) {
-        // Release the journal first: the call may block until another thread makes a call that needs the journal.
+        // Release the journal before the call. Otherwise, two threads could block each other: the call may wait for
+        // another thread, and this thread may need the journal.
         drop(journal);
         return call();
     }
@@ -206,8 +207,8 @@ macro_rules! sync {
                     return fail(error);
                 }
                 journal.add(Kind::Sync, 0, &path, b"");
-                // Do not call the real function: it takes time, and the tests simulate a power cut from the journal
-                // alone.
+                // Do not call the real function, because it takes time. The tests do not need it: they simulate a power
+                // cut from the journal alone.
                 return 0;
             }
             // SAFETY: the argument comes unchanged from the caller.
@@ -262,7 +263,7 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
 }
 
-/// Returns the error that the test has ordered for a clock, in nanoseconds.
+/// Returns by how many nanoseconds a clock must be wrong, as the test has ordered.
 fn error_of(clock: libc::clockid_t) -> i64 {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => get(Word::Wall),

@@ -1,7 +1,8 @@
 //! The journal of all changes that a process makes to the files below a directory, and of all data that it sends out.
 //!
-//! A record is a line of text, `kind number path-length data-length`, followed by the bytes of the path and of the
-//! data. A thread locks the journal during each call, so the records have the order of the calls.
+//! A record begins with a line of text: `kind number path-length data-length`. The bytes of the path and the bytes of
+//! the data follow. During each call that is recorded, the thread locks the journal. So the records have the order of
+//! the calls.
 
 use std::ffi::{CStr, CString, c_int};
 use std::os::unix::ffi::OsStringExt;
@@ -82,7 +83,7 @@ impl Journal {
 
     /// Returns whether this library records changes of this path, and may make them fail.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
-        // SQLite's `-shm` files are shared memory, which is not needed after a power cut.
+        // Leave out SQLite's `-shm` files. They are shared memory, and nobody needs them after a power cut.
         self.root.as_ref().is_some_and(|root| path.starts_with(root)) && !path.ends_with(b"-shm")
     }
 
@@ -99,7 +100,7 @@ impl Journal {
             let written = unsafe { libc::syscall(libc::SYS_write, file, left.as_ptr(), left.len()) };
             match usize::try_from(written) {
                 Ok(written) if written > 0 => left = left.get(written..).unwrap_or_default(),
-                // A record is missing now, and a test could draw wrong conclusions from an incomplete journal.
+                // The journal is incomplete now, and a test could draw wrong conclusions from it. So end the process.
                 Ok(_) | Err(_) => std::process::abort(),
             }
         }
