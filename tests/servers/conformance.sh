@@ -36,7 +36,8 @@ suite="$(cd "$modules" && pwd)/node_modules/.bin/conformance"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-# The arguments of the program for each scenario. The suite passes them to a shell, and adds the address of its server.
+# The arguments of the program for each scenario. The suite passes them to a shell. It also adds the address of the
+# server that it runs.
 arguments() {
     case "$1" in
         initialize) echo "" ;;
@@ -46,7 +47,8 @@ arguments() {
     esac
 }
 
-# Skips the scenarios for features that the client does not have. docs/mcp.md gives the reasons.
+# Some scenarios test features that the client does not have. Skips these scenarios. docs/mcp.md says why the client
+# lacks the features.
 not_applicable() {
     case "$1" in
         elicitation-*) say "not applicable: $1 (the client offers no elicitation to servers)" ;;

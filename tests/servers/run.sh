@@ -41,7 +41,7 @@ if command -v flock >/dev/null; then
     flock 9
 fi
 
-# Each list of pinned versions gets its own directory, so that packages of two lists are never mixed.
+# When a list of pinned versions changes, its packages get a new directory. So packages of two lists are never mixed.
 python=
 if ! command -v python3 >/dev/null; then
     missing "the servers for Python, because there is no python3"
@@ -73,7 +73,7 @@ else
     fi
 fi
 
-# Maximum duration of the test of one server, in seconds. No test waits for a fixed time.
+# Maximum time for the test of one server, in seconds. A test does not wait for a fixed time, but only until it is done.
 patience=120
 
 try() {

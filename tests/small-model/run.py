@@ -102,7 +102,7 @@ def honest(text):
     return HONEST.search(text) is not None
 
 
-# Matches a tool call that the model has written into its answer as text, which makes the answer useless.
+# Matches a tool call that the model has written as text into its answer. Such an answer is useless.
 CALL = re.compile(r"\b[a-z]+_[a-z_]+\(|\"arguments\"\s*:")
 
 

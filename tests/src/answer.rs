@@ -104,7 +104,7 @@ impl Answer {
         Self(Kind::Hang)
     }
 
-    /// Resets the connection before any byte of an answer.
+    /// Resets the connection. The client does not get a single byte of an answer.
     pub fn reset() -> Self {
         Self(Kind::Reset)
     }
@@ -141,7 +141,7 @@ impl Answer {
         self.change(|reply| reply.pause = pause)
     }
 
-    /// Ends the body in the middle of the reply. The body is complete for HTTP, but has no finish reason.
+    /// Ends the body in the middle of the reply. As an HTTP body it is complete, but the reply has no finish reason.
     pub fn half(self) -> Self {
         self.change(|reply| reply.ending = Ending::Half)
     }
@@ -320,7 +320,8 @@ fn whole(reply: &Reply, ids: &[String], conversation: &Conversation) -> Value {
     })
 }
 
-/// Returns the server-sent events of a reply. Each is cut into two pieces, perhaps in the middle of a character.
+/// Returns the server-sent events of a reply. Each event is cut into two pieces. The cut may be in the middle of a
+/// character.
 fn stream(reply: &Reply, ids: &[String], conversation: &Conversation) -> Vec<Vec<u8>> {
     let mut deltas = vec![json!({"role": "assistant", "content": ""})];
     deltas.extend(reply.fields.iter().map(|(name, value)| json!({ name: value })));

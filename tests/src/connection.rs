@@ -12,7 +12,8 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A listener whose connections end with a reset if a request handler uses their [`Breaker`].
+/// A listener for TCP connections. Each connection has a [`Breaker`]: if a request handler uses it, the connection ends
+/// with a reset.
 pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
 /// A TCP connection. After its breaker was used, the next write fails.
@@ -21,7 +22,7 @@ pub(crate) struct BreakableStream {
     breaker: Breaker,
 }
 
-/// With this value, a request handler breaks the connection on which its request arrived.
+/// Breaks a connection. A request handler gets this value for the connection on which its request arrived.
 #[derive(Clone, Default)]
 pub(crate) struct Breaker(Arc<AtomicBool>);
 

@@ -106,20 +106,22 @@ impl Conversation {
         self.runtime_information("parentAgentId=")
     }
 
-    /// Returns the value on the last line that begins with `key`. The last such line counts, because a role prompt
-    /// or a brief comes earlier and may contain such a line too.
+    /// Returns the value on the last line that begins with `key`. Earlier lines that begin with `key` do not count,
+    /// because they may be part of a role prompt or a brief.
     fn runtime_information(&self, key: &str) -> String {
         let system = self.system();
         let line = system.lines().rev().find_map(|line| line.trim().strip_prefix(key));
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// Returns the text of the last message with the role `user`. This message may be a notice, or carry only media.
+    /// Returns the text of the last message with the role `user`. This message may be a notice. It may also contain
+    /// only media and no text.
     pub fn last_user_text(&self) -> String {
         self.messages().iter().rev().find(|message| message["role"] == "user").map(text).unwrap_or_default()
     }
 
-    /// Returns all messages that the agent received, oldest first: one for each header line.
+    /// Returns all messages that the agent received, oldest first. Each header line in the request begins one of these
+    /// messages.
     pub fn heard(&self) -> Vec<Heard> {
         let mut heard: Vec<Heard> = Vec::new();
         for message in self.messages().iter().filter(|message| message["role"] == "user") {
@@ -149,7 +151,7 @@ impl Conversation {
         self.calls().filter_map(|call| call["id"].as_str()).collect()
     }
 
-    /// Returns whether the history contains a call of the tool, with any result.
+    /// Returns whether the history contains a call of the tool. The result of the call does not matter.
     pub fn has_called(&self, tool: &str) -> bool {
         self.calls().any(|call| call["function"]["name"] == tool)
     }
@@ -180,9 +182,10 @@ impl Conversation {
         self.tool_results().into_iter().filter(|result| result.tool == tool).collect()
     }
 
-    /// Counts the assistant messages since the agent last received a message: `0` at the first model call of a turn.
+    /// Counts the assistant messages since the agent last received a message. At the first model call of a turn, this
+    /// number is 0.
     ///
-    /// The message with media that follows a batch of tool results does not count as received.
+    /// A message with media may follow a batch of tool results. This message does not count as a received message.
     pub fn round(&self) -> usize {
         let newest_first = self.messages().iter().rev();
         newest_first

@@ -10,18 +10,19 @@ use crate::process::{Polity, layer};
 
 /// How many numbers the control file contains.
 const WORDS: u64 = 7;
-/// Index of the number in which the library counts the calls that it has made fail.
+/// Index of the number that counts the failed calls. The library itself writes this number.
 const REFUSED: u64 = 6;
-/// Maximum time for the library to make an expected number of calls fail.
+/// Maximum wait until as many calls have failed as a test expects.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An order to the library. The control file contains one number for each order, at the index `order as u64`.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// Make every write to a file fail with this error number. For `Write`, `Change`, `Sync` and `Descriptor`, the
-    /// number 0 lets the calls succeed again.
+    /// Make every write to a file fail with this error number. The number 0 lets writes succeed again. The same holds
+    /// for `Change`, `Sync` and `Descriptor`.
     Write = 0,
-    /// Make calls fail that create, rename or remove a file or directory, or open a file for writing.
+    /// Make certain calls fail: those that create, rename or remove a file or directory, and those that open a file for
+    /// writing.
     Change = 1,
     /// Make every sync fail.
     Sync = 2,
@@ -67,7 +68,8 @@ impl Layer {
         Self { control, journal: polity.home().join("journal") }
     }
 
-    /// Makes all later commands of the home record their file changes and output in the journal.
+    /// Begins to record. From now on, all commands of the home write their file changes and their output into the
+    /// journal.
     pub fn record(&self, polity: &mut Polity) {
         polity.set_env("POLITY_LAYER_JOURNAL", self.journal.to_str().expect("a path of text"));
     }

@@ -1,7 +1,8 @@
 //! Support for tests of the whole daemon: a chat server that plays a script, and a runner for the binary.
 //!
 //! This crate relies only on what is visible outside the daemon: the wire format of chat completions, the texts that
-//! models read, the command line. It must not use the daemon's crates, because it would then repeat their errors.
+//! models read, the command line. It must not use the daemon's crates. Otherwise, an error in such a crate would also
+//! be in the tests, and they would not find it.
 //!
 //! How data flows: [`Polity`] starts the binary with a configuration whose services point at a [`ScriptedServer`].
 //! The server checks each request ([`schema_problems`], [`conversation_problems`]), keeps it as [`Captured`], shows

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Settings of the resolver: ask the server at 127.0.0.1, port 53. The time limit is long, so that the resolver does
-/// not ask twice on a busy machine.
+/// Settings of the resolver: ask the server at 127.0.0.1, port 53. The time limit is long. With a short one, the
+/// resolver could ask twice on a busy machine.
 const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n";
 
 /// Settings of the C library: ask the name server directly, not another program such as systemd-resolved.
@@ -15,9 +15,9 @@ const NSSWITCH_CONF: &str = "hosts: files dns\n";
 
 const LOOPBACK: &str = "ip link set lo up";
 
-/// Commands that give the loopback interface the addresses in `$ADDRESSES`, and mount the files in `$FILES` over the
-/// settings of the resolver. A machine without IPv6 gets only the IPv4 addresses. If the machine has a cache of names
-/// (nscd), the commands hide the socket of the cache, because the cache asks the name servers of the machine.
+/// Shell commands. They give the loopback interface the addresses in `$ADDRESSES`; without IPv6, only the IPv4
+/// addresses. They mount the files in `$FILES` over the settings of the resolver. If the machine has a cache of names
+/// (nscd), they hide its socket, because the cache would ask the name servers of the machine.
 const LOOPBACK_WITH_NAMES: &str = r#"
 ip link set lo up
 for address in $ADDRESSES; do
@@ -38,8 +38,8 @@ pub fn in_own_network(test: &str) {
     run_apart(&["--net"], LOOPBACK, &[], test);
 }
 
-/// Does the same as [`in_own_network`], but the machine also has these addresses, and all programs resolve names by
-/// asking 127.0.0.1, port 53. So the test can be the name server.
+/// Does the same as [`in_own_network`], with two differences. The machine also has these addresses. And to resolve a
+/// name, all programs ask 127.0.0.1, port 53, where the test can run a name server.
 ///
 /// # Panics
 /// If the test fails. The message contains its output.
@@ -54,8 +54,8 @@ pub fn in_own_network_with_names(test: &str, addresses: &[&str]) {
     run_apart(&["--net", "--mount"], LOOPBACK_WITH_NAMES, &variables, test);
 }
 
-/// Runs the shell commands `setup` and then an ignored test, in namespaces of these kinds. Repeats the lines in which
-/// the test says what it has not checked.
+/// Runs the shell commands `setup` and then an ignored test, in namespaces of these kinds. If the test prints lines
+/// about what it has not checked, prints these lines, too.
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "who reads the log of the tests must see what they did not check")]
 fn run_apart(kinds: &[&str], setup: &str, variables: &[(&str, &OsStr)], test: &str) {

@@ -17,17 +17,18 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Polling interval while waiting for a process to end.
 const GLANCE: Duration = Duration::from_millis(5);
-/// Maximum wait until the output of an ended process closes. Programs that the process has started may still keep the
-/// output open.
+/// Maximum wait until the output of an ended process closes. It can stay open, because other programs that the process
+/// has started may still hold it.
 const LAST_WORDS: Duration = Duration::from_secs(30);
-/// The bytes that [`Running::on_terminal`] writes to a terminal after its process has ended. No program writes them.
+/// When a process on a terminal has ended, [`Running::on_terminal`] writes these bytes to the terminal. No program
+/// writes these bytes.
 const MARK: &[u8] = b"\0the process has ended\0";
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`. All commands of this home run in this
 /// directory.
 ///
-/// The commands see only these environment variables: `PATH`; `HOME`, `XDG_*` and `TMPDIR`, which point into the
-/// directory; and those that [`Polity::set_env`] adds.
+/// The commands see only a few environment variables. These are `PATH`, the variables that [`Polity::set_env`] adds,
+/// and `HOME`, `XDG_*` and `TMPDIR`. The last three point into the directory.
 pub struct Polity {
     home: TempDir,
     environment: Vec<(String, String)>,
@@ -149,8 +150,8 @@ impl Polity {
         (self.spawn_at((screen, terminal), stdin.into(), arguments), keyboard)
     }
 
-    /// Does the same as [`Polity::spawn_with_keyboard_at`], but the command has a session of its own, and the terminal
-    /// controls the session, as it does for a shell. So Ctrl-C is a signal unless the command reads it as a key.
+    /// Does the same as [`Polity::spawn_with_keyboard_at`], but the command has a session of its own. As in a shell,
+    /// the terminal controls this session. So Ctrl-C becomes a signal, except while the command reads it as a key.
     pub fn spawn_in_session_at(&self, columns: u16, arguments: &[&str]) -> (Running, std::fs::File) {
         let (screen, terminal) = terminal_of(24, columns);
         let keyboard = screen.try_clone().expect("a second handle");
@@ -160,8 +161,8 @@ impl Polity {
         (self.start_at((screen, terminal), stdin.into(), command), keyboard)
     }
 
-    /// Starts a bash script in a session of its own, whose terminal is the standard input and output. `$POLITY` is the
-    /// path of the binary.
+    /// Starts a bash script in a session of its own. The terminal of this session is the standard input and output of
+    /// the script. `$POLITY` is the path of the binary.
     pub fn script_on_terminal(&self, script: &str) -> Running {
         let (screen, terminal) = terminal();
         let mut command = Command::new("setsid");
@@ -198,8 +199,8 @@ impl Polity {
         command.stdout(terminal.try_clone().expect("a second handle"));
         command.stderr(terminal.try_clone().expect("a second handle"));
         let child = command.spawn().expect("a process");
-        // Drop `command`, because it holds copies of the program's side of the terminal. Without these copies, reading
-        // ends when the process ends.
+        // Drop `command`, because it holds copies of the program's side of the terminal. As long as these copies exist,
+        // reading would not end with the process.
         drop(command);
         Running::on_terminal(child, screen, terminal)
     }
@@ -293,13 +294,14 @@ impl Running {
     }
 
     /// Collects what a terminal shows. Keeps the program's side of the terminal open until all output of the process
-    /// has arrived: if the terminal closes because its process ends, Linux sometimes drops the last output.
+    /// has arrived. Otherwise, the terminal would close when its process ends, and Linux sometimes drops the last
+    /// output then.
     fn on_terminal(child: Child, screen: File, mut terminal: File) -> Self {
         let stdout = Written::collect(screen);
         let collected = Arc::clone(&stdout);
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         std::thread::spawn(move || {
-            // An error means that the test has seen the end of the process first.
+            // Ignore an error: the test itself has already waited for the end of the process.
             let _ = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             // The terminal keeps the order of what is written. So this mark arrives after everything else.
             if terminal.write_all(MARK).is_ok() {
@@ -388,8 +390,8 @@ impl Running {
 
     /// Waits for a complete line with `text` on the standard output, and returns the line without its line break.
     ///
-    /// # Panics
-    /// If the process ends, or two minutes pass, without such a line. The message contains the output of the process.
+    /// # Panics If the process ends before it writes such a line, or does not write it within two minutes. The message
+    /// contains the output of the process.
     #[track_caller]
     pub fn stdout_line(&self, text: &str) -> String {
         self.line(&self.stdout, text)
@@ -526,8 +528,8 @@ impl Written {
     }
 }
 
-/// Returns the path of the binary. Builds the binary once, with the profile of the tests and into their target
-/// directory.
+/// Returns the path of the binary. The first call builds the binary. The build uses the profile and the target
+/// directory of the tests.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built().join(format!("polity{}", std::env::consts::EXE_SUFFIX)))
@@ -557,8 +559,8 @@ fn is_of_package(variable: &OsStr) -> bool {
 
 /// Builds the programs of the workspace, and returns the directory that contains them.
 ///
-/// This function builds the whole workspace with its tests, as `cargo test --workspace` does. For fewer packages,
-/// cargo would choose other features for the dependencies, and would have to build them again.
+/// This function builds the whole workspace with its tests, as `cargo test --workspace` does. If it built fewer
+/// packages, cargo would choose other features for the dependencies, and would have to build the dependencies again.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -572,9 +574,9 @@ fn built() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let mut command = Command::new(cargo);
-        // In these variables, cargo describes the package of the running test. The build scripts of some dependencies
-        // depend on these variables. If this build inherited the variables, cargo would build these dependencies again,
-        // and once more in the next build outside of a test.
+        // Remove the variables in which cargo describes the package of the running test. The build scripts of some
+        // dependencies depend on these variables. If the variables were set, cargo would build these dependencies
+        // again, and once more in the next build outside of a test.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
             command.env_remove(name);
         }
@@ -710,9 +712,10 @@ mod tests {
         assert_eq!((ended.code, ended.stdout.as_str()), (None, "ready\n"));
     }
 
-    /// Makes sure that child processes do not ignore interrupts. A shell makes its background jobs ignore interrupts.
-    /// If this test is such a job, its children ignore interrupts too, and a script among them cannot trap interrupts.
-    /// But if this process handles interrupts, then interrupts have their default effect in its children.
+    /// Makes sure that child processes do not ignore interrupts. The children would ignore them if this test is a
+    /// background job of a shell, because a shell makes its background jobs ignore interrupts. A script that ignores
+    /// interrupts from its start cannot trap them. This function makes this process handle interrupts. So interrupts
+    /// have their default effect in its children.
     fn handle_interrupts() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
         let _entered = runtime.enter();

@@ -48,8 +48,8 @@ impl Captured {
 
 /// A chat server that answers by a script, on its own port and in its own threads.
 ///
-/// The server answers 400 to a request that breaks a rule. Such a request also fails the test, at the latest when the
-/// server is dropped.
+/// The server answers 400 to a request that breaks a rule. Such a request also makes the test fail. This happens when
+/// the server is dropped, if not earlier.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -78,16 +78,16 @@ struct Seen {
     /// Number of completion requests so far, including requests that the server did not keep.
     count: usize,
     violations: Vec<String>,
-    /// Pairs of a model and a non-standard field that the model has sent. Later requests may contain the field only
-    /// for this model.
+    /// Pairs of a model and a non-standard field that this model has sent. Later requests to this model may contain the
+    /// field. Requests to other models must not contain it.
     own_fields: BTreeSet<(String, String)>,
 }
 
 impl ScriptedServer {
     /// Starts a server that answers every valid request with the answer that `script` returns.
     ///
-    /// The script may block: until it returns, the server still answers other requests. A panic of the script fails
-    /// the test, like an invalid request.
+    /// The script may block. The server still answers other requests meanwhile. If the script panics, the test fails,
+    /// as it does after an invalid request.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Requests, script)
     }
@@ -166,7 +166,7 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
-            // An error means that the thread has ended already; `join` below then reports why.
+            // Ignore an error: the thread has ended already, and `join` below reports why.
             let _ = stop.send(());
             let ended = thread.join();
             if !std::thread::panicking() {
@@ -192,8 +192,8 @@ impl Shared {
 }
 
 impl Seen {
-    /// Returns the body of a request without the non-standard fields that its model has sent before and may receive
-    /// again.
+    /// Returns the body of a request without the non-standard fields that are allowed in it. These are the fields that
+    /// the requested model has sent before.
     fn without_own_fields<'b>(&self, body: &'b Value) -> Cow<'b, Value> {
         if self.own_fields.is_empty() {
             return Cow::Borrowed(body);
@@ -294,8 +294,8 @@ async fn complete(
         }
         Ok(Rendered::Respond(sent)) => respond(sent),
         Err(error) => {
-            // An error without a panic means that the server stopped before it ran the script. Then nobody waits for
-            // the answer.
+            // If the error is no panic, the server has stopped before it ran the script. Then nobody waits for the
+            // answer.
             let Ok(panic) = error.try_into_panic() else {
                 return std::future::pending().await;
             };
@@ -347,7 +347,8 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // Let the connection send the previous piece before this piece is sent or the connection breaks.
+        // Let the connection send the previous piece first. Only after that, this piece is sent or the connection
+        // breaks.
         tokio::task::yield_now().await;
         piece
     }))

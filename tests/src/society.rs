@@ -194,8 +194,8 @@ mod tests {
             panic!("this society has not ended after 10,000 requests");
         }
 
-        /// Delivers the messages to the agent in random order: either each message in its own user message of the
-        /// request, or all messages in one user message.
+        /// Delivers the messages to the agent in random order. A random choice decides whether each message becomes a
+        /// user message of its own in the request, or all of them together become one user message.
         fn take_messages(&mut self, id: &str) {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);

@@ -1,4 +1,5 @@
-//! Checks that even the strictest server would accept a request: its form by a JSON Schema, its meaning by rules.
+//! Checks that even the strictest server would accept a request. A JSON Schema checks the form of the request, and
+//! rules check its meaning.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +37,8 @@ struct Leaves {
 /// Collects the problems of an error. For an `anyOf`, the validator reports the errors of all alternatives. This
 /// function collects only the errors of the alternative that the request probably means.
 ///
-/// This is the alternative with the fewest errors in the fields that name the kind, such as `type`. Among several of
-/// these, it is the alternative with the deepest errors, and then the alternative with the fewest problems.
+/// Three criteria decide which alternative this is, in this order. First: it has the fewest errors in the fields that
+/// name the kind, such as `type`. Second: its errors are the deepest. Third: it has the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {
@@ -70,7 +71,7 @@ fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
 
 /// Lists the problems of a request that the schema cannot express, such as a wrong order of messages.
 ///
-/// For every rule, some real server answers with an error if a request breaks the rule.
+/// There is a reason for every rule: at least one real server answers with an error to a request that breaks it.
 pub fn conversation_problems(body: &Value) -> Vec<String> {
     let mut problems = option_problems(body);
     let Some(messages) = body["messages"].as_array() else {
@@ -152,8 +153,8 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
 /// The tool calls in the messages that were read so far.
 #[derive(Default)]
 struct Calls {
-    /// For each call id, whether the call still waits for its result. A message that is not a result ends the wait of
-    /// all calls.
+    /// For each call id, whether the call still waits for its result. After a message that is not a result, no call
+    /// waits any more.
     waiting: BTreeMap<String, bool>,
 }
 

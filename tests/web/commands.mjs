@@ -17,7 +17,7 @@ export async function commandsOf(browser, binary, says) {
   const model = await runner([["bash", { command: steps("behind"), background: true }], ["bash", { command: steps("before") }]]);
   const daemon = new Daemon(binary);
   try {
-    // At the level `partial`, the user would be asked about commands.
+    // Allow commands. Otherwise, the user would be asked about them on a machine with the sandbox level `partial`.
     daemon.configure("app.json", { discover: false, language: "zh", tools: { policy: [{ group: "command", decide: "allow" }] } });
     daemon.configure("llmservices.json", { services: [{ id: "runner", name: "runner", baseURL: model.url, model: "runner", dialect: { stream: false } }] });
     await daemon.start();

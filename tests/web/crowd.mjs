@@ -35,7 +35,9 @@ function record() {
 const counted = (page) => page.evaluate(() => globalThis.counted);
 const sum = (count) => Object.values(count).reduce((all, one) => all + one, 0);
 
-/** Returns the daemon's own count of agents in each state, in the form of the page's count. */
+/**
+ * Returns how many agents are in each state according to the daemon. The form is the same as that of the page's counts.
+ */
 async function daemonCounts(daemon) {
   const count = Object.fromEntries(STATES.map((state) => [state, 0]));
   for (const agent of (await daemon.get("/api/agents?limit=1000")).agents) if (agent.id !== "user") count[agent.state] += 1;
@@ -45,17 +47,17 @@ async function daemonCounts(daemon) {
 /**
  * Checks each redraw of the counts.
  *
- * `held` contains a pair of redraws for each request of a worker. At the first redraw of the pair, the page agreed with
- * the daemon while the server held the request. The second is the last redraw before the test let the request go. From
- * the first to the second, each redraw must show one thinking agent, for two reasons:
- * - The server's count is 1 all this time: the service takes one request at a time, and only the test lets the held
- *   request go.
- * - The page has already shown this agent as thinking, so it knows of the request. What the page hears later is about
- *   other agents, and none of them can get a request to the server.
+ * `held` contains a pair of redraws for each request of a worker. At the first redraw, the server held the request, and
+ * the page agreed with the daemon. The second redraw is the last one before the test let the request go. All redraws
+ * from the first to the second must show exactly one thinking agent, for two reasons:
+ * - Exactly one request is at the server all this time, because the service takes one request at a time, and only the
+ *   test lets the held request go.
+ * - The page has already shown this agent as thinking, so it knows of the request. All later news is about other
+ *   agents, and none of these can get a request to the server.
  *
- * So this check needs no clock, however late the page draws. At any other redraw, the page may still show the state
- * before the last change of the server's count. But it never shows more requests than `most`, the largest number of
- * requests that were at the server at once.
+ * So this check needs no clock, even if the page draws late. At all other redraws, the page may still show an earlier
+ * state. But it must never show more thinking agents than `most`. This is the largest number of requests that were at
+ * the server at the same time.
  */
 function checkRedraws(all, held, most) {
   const whole = all.findIndex((count) => sum(count) === WORKERS + 1);
@@ -83,7 +85,7 @@ async function counts(page, daemon, model, says) {
     await until(`the server holds request ${gone + 1}`, () => model.held().length === 1);
     const [agent] = model.held();
     await page.locator(`.now-card.is-thinking[data-key="${agent}"]`).waitFor();
-    // All agents stay as they are until the test lets the request go, so the page and the daemon come to agree.
+    // No agent changes its state until the test lets the request go. So the page and the daemon agree after a while.
     const from = await until("the page counts like the daemon", async () => {
       const own = await daemonCounts(daemon);
       const all = await counted(page);

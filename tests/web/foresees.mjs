@@ -14,7 +14,7 @@ const EYES = service("eyes", "rehearsal-multimodal", ["vision"]);
 const told = (page, code) => page.locator(`.foreseen li[data-code=${code}]`);
 const gone = (page) => until("nothing is told", async () => (await page.locator(".foreseen li").count()) === 0);
 
-/** Runs a society whose only model at first takes nothing but text. */
+/** Runs a society. At first, it has only one model, and this model takes only text. */
 export async function foreseesOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "the message box", services: [WORDS] }, async ({ daemon, page }) => {
     await aboutTools(page, daemon, says);

@@ -1,5 +1,5 @@
-// Checks that the view shows 2,000 hostile messages, names and artifacts, but runs nothing and loads nothing that they
-// contain.
+// Checks 2,000 hostile messages, names and artifacts. The view must show them, but must not run or load anything that
+// they contain.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -22,7 +22,8 @@ const FILES = [
 ];
 
 /**
- * A server that nothing may contact. It counts connections, because a browser may connect without sending a request.
+ * A server that nothing may contact. It counts connections and not requests, because a browser may connect without
+ * sending a request.
  */
 async function outsider() {
   let connections = 0;
@@ -131,7 +132,7 @@ export async function hostileOf(browser, binary, says) {
     const session = await context.newCDPSession(page);
     await session.send("Network.enable");
     session.on("Network.requestWillBeSent", ({ request }) => {
-      // The PDF viewer of the browser is an extension, so its own files may be loaded.
+      // The browser may load the files of its PDF viewer, which is an extension.
       if (!request.url.startsWith(`${daemon.url}/`) && !/^(?:blob|data|chrome|chrome-extension):/.test(request.url)) asked.push(request.url);
     });
     page.on("dialog", (dialog) => { dialogs.push(dialog.message()); dialog.dismiss(); });
@@ -212,8 +213,8 @@ async function opens(page, artifacts, says) {
 }
 
 /**
- * Shows hostile pages in frames. Their content security policy may report violations there, but no request may leave
- * the browser.
+ * Shows hostile pages in frames. The content security policy of these pages may report violations, but no request may
+ * leave the browser.
  */
 async function frames(page, daemon, outside, says) {
   says("hostile pages in a frame run nothing and contact nobody");

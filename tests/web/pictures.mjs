@@ -38,15 +38,18 @@ function services(url) {
     at("local", [], { capabilityTags: ["local"], maxConcurrentRequests: 1 })];
 }
 
-/** The windows for further pictures of each page. Each key is the end of the name of such a picture. */
+/**
+ * Each page is also shown in these windows, and a further picture is taken there. The name of such a picture ends with
+ * the key of its window.
+ */
 const WINDOWS = {
   phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
   dark: { viewport: WIDE, colorScheme: "dark" },
 };
 
 /**
- * Takes a picture of a page, and a further picture in each of `WINDOWS`. `shows` brings a page that was just opened
- * into the state that the picture shows.
+ * Takes a picture of a page, and a further picture in each of `WINDOWS`. `shows` gets a page that was just opened, and
+ * brings it into the state that the picture must show.
  */
 async function takeAll(browser, context, page, daemon, name, shows) {
   await shows(page);
@@ -138,7 +141,7 @@ if (!chromium) throw new Error("Chromium is not installed");
 mkdirSync(TO, { recursive: true });
 const model = await company();
 const browser = await launch(chromium);
-// A long pause after the failed call, so that the pictures show an agent that waits for its next attempt.
+// After a failed call, an agent makes a long pause before its next attempt. So the pictures can show such an agent.
 const app = { language: "en", retry: { baseDelayMs: 30_000 } };
 try {
   await withDaemon(BINARY, { name: "the pictures", app, services: services(model.url), model }, async (daemon) => {

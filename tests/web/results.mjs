@@ -136,8 +136,8 @@ export async function resultsOf(page, daemon, says) {
     asked = dialog.type();
     dialog.dismiss();
   });
-  // The viewer ignores clicks until it has drawn the PDF. The test cannot see when this happens, so it clicks again and
-  // again.
+  // The viewer ignores clicks until it has drawn the PDF. The test cannot see when the viewer has drawn it, so the test
+  // clicks again and again.
   await until("the browser asks", async () => {
     if (!asked) await page.mouse.click(box.x + box.width * 0.75, box.y + box.height * 0.6);
     return asked;

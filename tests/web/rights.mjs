@@ -12,7 +12,10 @@ const CLERK = {
   initialMessage: "请记录。",
 };
 
-/** Runs a society in which the settings deny root some groups, and root hires a clerk whose role denies more. */
+/**
+ * Runs a society in which the settings deny some groups of tools to root. Root hires a clerk, whose role denies further
+ * groups.
+ */
 export async function rightsOf(browser, binary, says) {
   const model = await runner([["spawn_agent_with_task", CLERK]]);
   const daemon = new Daemon(binary);

@@ -247,7 +247,7 @@ async function clicks(page, daemon) {
   await go(page, "conversation");
   await pressWhile(page, row(page, "root"), async () => {
     await daemon.write("先别急");
-    // The tree may show the message's event before the page has read the message itself, so wait for the message.
+    // Wait for the message. The page reads it a little later than its event, which the tree may show already.
     await page.locator(".message.mine", { hasText: "先别急" }).waitFor();
   });
   await showsAgent(page, "root");
@@ -505,8 +505,8 @@ async function staysPut(page, daemon) {
   assert.ok(await hasFocus(page), "the legend has lost the focus");
 
   says("a message that could not be read appears as soon as it can be read");
-  // All requests of the page for messages fail until the test writes the message, so that no earlier request can bring
-  // it. After that, three more requests fail.
+  // Until the test writes the message, all requests of the page for messages fail. So no request that began earlier can
+  // bring the message. After that, three more requests fail.
   let failures = -Infinity;
   await page.route(messagesRead, (route) => {
     failures += 1;
@@ -569,15 +569,15 @@ async function staysPut(page, daemon) {
   const place = await page.evaluate(() => location.hash);
   await page.keyboard.press("?");
   await page.keyboard.press("2");
-  // The page handles the keys in order. If a key had opened a dialog or changed the address, the effect would be
-  // visible by now.
+  // These keys must have no effect. The page handles keys in order, so a new dialog or a new address would be visible
+  // by now.
   assert.equal(await page.locator("dialog").count(), 0);
   assert.equal(await page.evaluate(() => location.hash), place);
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // If the keys above had caused a request or a dialog, it would come before the requests of the next two lines, and
-  // the checks after these lines would see it.
+  // The keys above must not have caused a request to pause an agent, and must not have opened a dialog. Such an effect
+  // would come before the requests of the next two lines, so the checks after these lines would see it.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);
@@ -674,7 +674,7 @@ async function bears(browser, page, daemon) {
     const request = route.request();
     if (request.headers().accept === "text/event-stream") {
       streams += 1;
-      // The second stream never gets an answer, so that the shown state of the connection does not change.
+      // The second stream never gets an answer. So the page does not change the state of the connection that it shows.
       if (streams > 1) return undefined;
       const blocks = Array.from({ length: 5000 }, (_, at) => society.entry(100_001 + at));
       return route.fulfill({ contentType: "text/event-stream", body: blocks.map((entry) => `id: ${entry.seq}\nevent: ${entry.event}\ndata: ${JSON.stringify(entry)}\n\n`).join("") });
@@ -744,8 +744,8 @@ try {
   await daemon.start();
   browser = await launch(chromium);
   const { page, complaints, quietly } = await open(browser);
-  // Without a token the daemon answers 401 with the login form. The browser logs this as an error, which is expected
-  // here.
+  // Without a token, the daemon answers 401 with the login form. The browser logs the 401 as an error, which is
+  // expected here.
   await quietly(() => page.goto(daemon.url));
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);

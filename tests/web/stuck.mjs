@@ -8,7 +8,7 @@ import { withSociety } from "./support/society.mjs";
 const QUESTION = "五月的还是六月的？";
 const DONE = "账记好了。";
 
-/** Returns the call that hires an agent which needs a service with this tag. */
+/** Returns the call that hires an agent. The agent's role requires a service with this tag. */
 const hire = (name, tag) => ["spawn_agent_with_task", {
   role: { name, rolePrompt: `你是一名${name}。`, requiredCapabilities: [tag] },
   taskBrief: { objective: `做${name}的事`, constraints: [], inputs: "无", outputs: "一句话", completion_criteria: "说做完了" },
@@ -43,7 +43,7 @@ export async function stuckOf(browser, binary, says) {
     serviceAt("boss", root), serviceAt("locked", locked, { capabilityTags: ["locked"] }), serviceAt("busy", busy, { capabilityTags: ["busy"] }),
     serviceAt("spare", spare, { capabilityTags: ["locked"] }),
   ];
-  // The pause after a failed attempt is longer than the test, and one failed turn parks an agent.
+  // After a failed attempt, an agent pauses for longer than the test takes. A single failed turn parks an agent.
   const app = { retry: { maxAttempts: 2, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 }, limits: { maxFailedTurns: 1 } };
   const model = { close: () => models.forEach((one) => one.close()) };
   await withSociety(browser, binary, { name: "what is stuck", app, services, model }, async ({ daemon, page }) => {
@@ -110,7 +110,7 @@ async function explains(page, daemon, { accountant, courier }, says) {
   };
   await go(page, "timeline");
   for (const [group, [event, facts]] of Object.entries(found)) {
-    // With one group chosen, all its rows are in sight.
+    // Choose one group, so that all rows of this group are in sight.
     const filter = page.locator(`.timeline-head button.group-${group}`);
     await filter.click();
     await opensWhy(page, page.locator(`.event[data-seq="${event.seq}"] .why-link`), facts);

@@ -9,8 +9,8 @@ import { withSociety } from "./support/society.mjs";
 const LONG = Array.from({ length: 1500 }, (_, at) => `${`第 ${at + 1} 行`.padEnd(19, "。")}\n`).join("").trimEnd().padEnd(30_000, "完");
 
 /**
- * A chat model that names all colours that the person has told it, in their order. When it is asked to keep them, it
- * stores an artifact; when it is asked for everything, it answers with the long text.
+ * A chat model that names all colours that the person has told it, in their order. When the person asks it to keep the
+ * colours, it stores an artifact. When the person asks for everything, it answers with the long text.
  */
 const painter = () => chatModel((messages) => {
   if (said(messages.at(-1)).includes("存起来")) return calling(["put_artifact", { type: "note", content: "红", meta: { filename: "colours.txt" } }]);
@@ -72,7 +72,8 @@ async function forks(page, daemon, says) {
   await page.locator("dialog.fork button.primary").click();
   const fork = await until("the fork is there", async () => (await daemon.get("/api/tasks")).tasks.find((one) => one.id !== original.id));
   await idle(daemon);
-  // The view now shows the fork alone. Its root knows the first turn, but neither the second one nor the third one.
+  // The view now shows the fork alone. In the fork, root knows the first turn, but not the second and the third turn of
+  // the original.
   const forked = [...whole.slice(0, 2), "颜色是绿", "依次是：红、绿。"];
   await showsTexts(page, forked);
   assert.deepEqual(await textsIn(daemon, fork.id), forked);
@@ -167,7 +168,7 @@ async function stores(page, daemon, says) {
   await detail.waitFor({ state: "hidden" });
 }
 
-/** Checks that each element begins where the element before it ends, or below. */
+/** Checks that no two elements overlap: each begins at the lower edge of the element before it, or further below. */
 async function areBelowEachOther(elements) {
   const places = await elements.evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => ({ top, bottom })));
   assert.ok(places.length > 1);

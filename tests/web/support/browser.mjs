@@ -51,7 +51,8 @@ function beLate(ms) {
 
 /**
  * Opens a page with its own session. `complaints` returns everything that the page did wrong so far: errors, warnings
- * and requests that it must not make. While `quietly` runs a function, a missing daemon causes no complaint.
+ * and forbidden requests. `quietly` runs a function during which the daemon may be missing, and the missing daemon
+ * causes no complaint then.
  */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", colorScheme: "light", ...options });
@@ -74,8 +75,8 @@ export async function open(browser, options = {}) {
   page.on("console", (message) => {
     if (!["error", "warning"].includes(message.type())) return;
     if (quiet.on && /net::ERR_|401|503/.test(message.text())) return;
-    // In the frame of a hostile page, the browser blocks all scripts, including the scripts of this test. This is
-    // right, so ignore the browser's message about it.
+    // In the frame of a hostile page, the browser rightly blocks all scripts, including those of this test. So ignore
+    // its message about blocked scripts.
     if (message.text().startsWith("Blocked script execution") && /\/page$/.test(message.location().url)) return;
     had.push(`${message.type()}: ${message.text()} (${message.location().url})`);
   });
@@ -87,8 +88,8 @@ export async function open(browser, options = {}) {
   });
   let marks = 0;
   /**
-   * Waits until everything that the page has logged has arrived in the test: writes a mark into the page's log, and
-   * waits for the mark.
+   * Waits until the test has received everything that the page has logged. For this, it writes a mark into the page's
+   * log and waits for the mark.
    */
   const heard = async () => {
     marks += 1;

@@ -36,8 +36,8 @@ def growth(before, after):
 `;
 
 /**
- * The steps of each agent. With each tool result, the agent goes on to its next step; it repeats the last step. A step
- * returns a call of a tool, as a name and arguments, or a text, which ends the turn.
+ * The steps of each agent. Each tool result brings the agent to its next step. The agent repeats the last step. A step
+ * returns either a tool call (the name of the tool and the arguments) or a text, which ends the turn.
  */
 const SCRIPTS = {
   Root: [
@@ -67,8 +67,8 @@ const SCRIPTS = {
 };
 
 /**
- * Starts the model's server. The Reader and the Planner answer when the test has called `release` with their name. The
- * first request of the Researcher fails, so that the Researcher pauses before the next attempt.
+ * Starts the model's server. The Reader and the Planner do not answer until the test calls `release` with their name.
+ * The first request of the Researcher fails. So the Researcher pauses before the next attempt.
  */
 export async function company() {
   const held = { Reader: gate(), Planner: gate() };

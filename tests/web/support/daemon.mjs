@@ -9,10 +9,7 @@ import { join } from "node:path";
 /** Maximum wait for a condition before the test fails, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/**
- * The lowest port that operating systems assign automatically. A port below it is never assigned to a program by
- * chance.
- */
+/** The lowest port that operating systems assign automatically. So no program gets a lower port by chance. */
 const GIVEN_FROM = 32_768;
 
 /**
@@ -34,8 +31,8 @@ async function freePort() {
 }
 
 /**
- * Returns a file's text, or null if the file does not exist: a starting daemon removes the `daemon.json` of the
- * previous daemon.
+ * Returns a file's text, or null if the file does not exist. A missing file is no error, because a starting daemon
+ * removes the `daemon.json` of the previous daemon.
  */
 function contentOf(file) {
   try {

@@ -4,8 +4,8 @@
 import { calling, chatModel, said, saying } from "./model.mjs";
 
 /**
- * Starts the model's server. `role` is the name of the workers' role; `done` is what each worker answers; `waiting` and
- * `report` are what root says before and after it has heard all answers.
+ * Starts the model's server. `role` is the name of the workers' role, and `done` is the answer of each worker. Root
+ * says `waiting` until it has heard all answers, and then `report`.
  */
 export async function employer({ role, objectives, done, waiting, report }) {
   /** A text that only the system prompts of workers contain. */

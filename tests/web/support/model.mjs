@@ -2,7 +2,7 @@
 
 import { createServer } from "node:http";
 
-/** Returns the text of a message; for a message with several parts, their JSON. */
+/** Returns the text of a message. If the message has several parts, returns the parts as JSON. */
 export function said(message) {
   return typeof message.content === "string" ? message.content : JSON.stringify(message.content);
 }
@@ -24,7 +24,7 @@ export function saying(content) {
   return { role: "assistant", content };
 }
 
-/** Thrown by a script whose server shall refuse a request. */
+/** A script throws this error to make its server refuse a request. */
 export class Fails extends Error {
   constructor(status, message) {
     super(message);
@@ -34,8 +34,9 @@ export class Fails extends Error {
 
 /**
  * Starts the model's server. `script(messages, gone)` returns the model's message for a request, or a promise for it.
- * `gone` is aborted when the client gives up the request. The result's `url` is the `baseURL` for `llmservices.json`;
- * `under` returns the number of requests that are at the server now, and `most` its largest value so far.
+ * `gone` is aborted when the client gives up the request. The result has three fields. `url` is the `baseURL` for
+ * `llmservices.json`. `under` returns the number of requests that are at the server now. `most` returns the largest
+ * value of this number so far.
  */
 export async function chatModel(script) {
   let under = 0;

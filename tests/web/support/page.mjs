@@ -40,7 +40,7 @@ export const showsAgent = (page, id) =>
 /** Returns whether an element has the focus. */
 export const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
 
-/** Waits until a toast with these words has appeared; it may have disappeared again. */
+/** Waits until a toast with these words has appeared. The toast may already have disappeared again. */
 export const toast = (page, words) =>
   until(`a toast says ${words}`, () => page.evaluate((text) => globalThis.observed.toasts.some((one) => one.includes(text)), words));
 
@@ -62,9 +62,9 @@ const held = (page) => timeline(page).evaluate((list) => ({
 }));
 
 /**
- * Checks that the timeline shows the events of these groups, or of all groups. Between its oldest and its newest
- * event, the timeline must contain each of these events of the API exactly once. It must also contain the event that
- * is the newest when this function is called.
+ * Checks that the timeline shows all events of these groups, or of all groups if `groups` is empty. From its oldest to
+ * its newest event, the timeline must contain each such event of the API exactly once. It must also contain the event
+ * that is the newest one when this function is called.
  */
 export async function timelineIsWhole(page, daemon, groups = []) {
   await go(page, "timeline");
@@ -79,7 +79,10 @@ export async function timelineIsWhole(page, daemon, groups = []) {
   if (groups.length > 0) assert.deepEqual(now.rows.filter((group) => !groups.includes(group)), [], "the timeline has rows of another group");
 }
 
-/** Checks that the conversation shows each message once, from its oldest message to the newest message of the API. */
+/**
+ * Checks that the conversation shows the newest message of the API. From the oldest to the newest message that it
+ * shows, it must show each message of the API once.
+ */
 export async function conversationIsWhole(page, daemon) {
   await go(page, "conversation");
   const said = async () => (await daemon.get("/api/messages?with=user&order=newest&limit=200")).messages.map((one) => one.id).reverse();

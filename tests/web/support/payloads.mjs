@@ -5,8 +5,8 @@
  * counts connections.
  */
 export function payloads(outside) {
-  // Inside a frame, the request to `outside` reveals that the script has run. The script contains no space, so it fits
-  // into any link.
+  // The request to `outside` reveals that the script has run, even if it has run inside a frame. The script contains no
+  // space, so it fits into any link.
   const script = `globalThis.ran?.('x');(new(Image)).src='${outside}/ran'`;
   return [
     `<script>${script}</script>`, `<img src=x onerror="${script}">`, `<svg onload="${script}"></svg>`, `<svg><script>${script}</script></svg>`,

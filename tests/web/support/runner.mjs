@@ -1,5 +1,5 @@
-// A chat model for root that makes one call after another, and then says that it is done. For every other agent, it only
-// says so.
+// A chat model. As root, it makes one call after another, and then says that it is done. As any other agent, it says at
+// once that it is done.
 
 import { createServer } from "node:http";
 

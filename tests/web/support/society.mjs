@@ -27,8 +27,8 @@ export async function openAgain(browser, context, daemon, options) {
 export const PHONE = { viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true };
 
 /**
- * Runs `plays` on a daemon of its own. `app` and `services` are the content of the daemon's configuration; without
- * `services`, the models are rehearsals. `model` is closed at the end.
+ * Runs `plays` on a daemon of its own. `app` and `services` are the content of the daemon's configuration. Without
+ * `services`, the models are rehearsals. At the end, this function closes `model`.
  */
 export async function withDaemon(binary, { name, app = {}, services = null, model = null }, plays) {
   const daemon = new Daemon(binary);

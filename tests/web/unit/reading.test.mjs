@@ -5,7 +5,7 @@ import { kept } from "../../../crates/api/web/assets/reading.js";
 import { Store } from "../../../crates/api/web/assets/store.js";
 import { BOUND, caughtUp, furtherBack, newestOf, nothingSaid } from "../../../crates/api/web/assets/talk.js";
 
-/** A clock for tests: time passes only when `tick` runs the next planned call. */
+/** A clock for tests. Its time stands still, except when `tick` runs the next planned call. */
 function clockwork() {
   const planned = [];
   return {

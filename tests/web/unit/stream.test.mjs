@@ -62,7 +62,7 @@ function unreliable(total, removed) {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream" });
-    // Begin two events too early, so that some events are repeated. Leave out one later event.
+    // Begin two events too early, so that the client gets some events twice. Leave out one of the later events.
     for (let seq = Math.max(1, after - 2); seq <= Math.min(total, after + 40); seq += 1) {
       if (exist(seq) && seq !== after + 17) response.write(`id: ${seq}\nevent: turn_started\ndata: ${JSON.stringify(entry(seq))}\n\n`);
     }

@@ -23,8 +23,8 @@ test("all languages have the same keys, in order, with the same places in them",
   const places = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
   for (const key of Object.keys(en)) {
     assert.notEqual(zh[key].trim(), "", key);
-    // English may have two forms, `singular|plural`, and Chinese has one. Each English form is compared with the
-    // Chinese one.
+    // An English text may have two forms, `singular|plural`. A Chinese text has one form. Each English form is compared
+    // with the Chinese text.
     for (const form of en[key].split("|")) assert.deepEqual(places(zh[key]), places(form), key);
   }
 });
@@ -160,7 +160,7 @@ test("every file that a script or the page names is there", () => {
 
 test("every script can be read, and uses what it imports", async () => {
   for (const [name, text] of scripts()) {
-    // Importing `main.js` would start the whole page, so only the other scripts are imported.
+    // Import all scripts except `main.js`, because importing `main.js` would start the whole page.
     if (name !== "main.js") await import(new URL(name, ASSETS));
     for (const [statement, names] of text.matchAll(/^import (?:\{([^}]+)\}|\w+) from .*$/gm)) {
       const rest = text.replace(statement, "");
