@@ -93,8 +93,8 @@ fn whoever_has_no_token_keeps_nobody_out() {
     // The daemon still answers on the connection that sent the token.
     ask_on(&mut known, &serving);
     // The daemon keeps only `MOST_STRANGERS` of the connections without the token open, and closes the others. The test
-    // must not wait longer than 30 seconds for this: the daemon then closes all these connections in any case, because
-    // they are silent. The number 50 leaves room for the files that the daemon opens for its own work.
+    // must wait less than 30 seconds for this. After 30 seconds, the daemon closes all these connections in any case,
+    // because they are silent. The number 50 leaves room for the files that the daemon opens for its own work.
     let most = before + MOST_STRANGERS + 50;
     comes_down_within(Duration::from_secs(15), "descriptors", most, || serving.descriptors());
     drop(idle);

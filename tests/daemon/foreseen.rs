@@ -50,7 +50,7 @@ fn a_model_without_tools_is_foreseen() {
     let text = warning["text"].as_str().expect("a text");
     assert_eq!(warning["code"], "no_tools");
     assert!(text.starts_with("The model of service one calls no tools"), "{text}");
-    // The live view reads this field, and can so warn before it sends the message.
+    // The live view reads this field to decide whether it must warn before it sends the message.
     assert_eq!(serving.call("GET /api/services/one", b"").json()["callsTools"], false);
 
     let told = run(&polity, &["how much is it?"]).expect_code(0);

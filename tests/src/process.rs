@@ -27,8 +27,8 @@ const MARK: &[u8] = b"\0the process has ended\0";
 /// A home for one daemon: a temporary directory with `config/` and `data/`. All commands of this home run in this
 /// directory.
 ///
-/// The commands see only a few environment variables. These are `PATH`, the variables that [`Polity::set_env`] adds,
-/// and `HOME`, `XDG_*` and `TMPDIR`. The last three point into the directory.
+/// The commands see only these environment variables: `PATH`, the variables that [`Polity::set_env`] adds, and `HOME`,
+/// `XDG_*` and `TMPDIR`, which point into the directory.
 pub struct Polity {
     home: TempDir,
     environment: Vec<(String, String)>,
@@ -390,8 +390,9 @@ impl Running {
 
     /// Waits for a complete line with `text` on the standard output, and returns the line without its line break.
     ///
-    /// # Panics If the process ends before it writes such a line, or does not write it within two minutes. The message
-    /// contains the output of the process.
+    /// # Panics
+    /// If the process ends before it writes such a line, or does not write it within two minutes. The message contains
+    /// the output of the process.
     #[track_caller]
     pub fn stdout_line(&self, text: &str) -> String {
         self.line(&self.stdout, text)

@@ -113,10 +113,10 @@ impl Workspaces {
     }
 
     /// Makes the worktree of a new agent, on a new branch. The hirer is the agent that hires the new agent. First,
-    /// polity commits the changes in the hirer's workspace, and the branch begins with this commit. If the hirer works
-    /// in a directory of the person, polity commits nothing there. The branch then begins with the person's HEAD and
-    /// with the work that polity has merged into the directory since that commit. If the worktree already exists, it
-    /// stays unchanged.
+    /// polity commits the changes in the hirer's workspace, so that the branch can begin with the present state of this
+    /// workspace. If the hirer works in a directory of the person, polity commits nothing there. The branch then begins
+    /// with the person's HEAD and with the work that polity has merged into the directory since that commit. If the
+    /// worktree already exists, it stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,

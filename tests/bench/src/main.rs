@@ -48,8 +48,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Plays all rounds. Each round plays every scenario once. So if the machine is slow for a minute, this affects only
-/// one round of a scenario.
+/// Plays all rounds. Each round plays every scenario once. So if the machine is slow for a minute, the other rounds of
+/// a scenario are not affected.
 fn measure(options: &Options) -> Result<Vec<Row>> {
     let measures = options.scenarios.iter().flat_map(|scenario| scenario.measures());
     let mut rows: Vec<Row> = measures.map(|measure| Row { measure, samples: Vec::new() }).collect();

@@ -104,7 +104,7 @@ fn comparable(shown: &str) -> Vec<String> {
         _ => word.to_owned(),
     };
     // Replace the ids of agents. The rule for words with digits does not replace all of them: an id ends in four random
-    // characters, and often none of them is a digit.
+    // characters, and sometimes none of these is a digit.
     let without_ids = |line: &str| match line.split_once("worker-") {
         Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
         None => line.to_owned(),

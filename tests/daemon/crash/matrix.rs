@@ -271,8 +271,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario again and again until all planned kills are done. After each kill, the next process resumes the
-/// society. So one society can die at several points.
+/// Plays a scenario again and again until all planned kills are done or dropped. After each kill, the next process
+/// resumes the society. So one society can die at several points.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {

@@ -50,8 +50,8 @@ fn source(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns whether a comment contains the number of a criterion as a whole number. For example, the comment `3.10` does
-/// not contain the number 3.1.
+/// Returns whether a comment contains exactly the number of this criterion. For example, a comment with `3.10` does not
+/// contain the number 3.1.
 fn names(comment: &str, criterion: &str) -> bool {
     let is_number = |character: char| character.is_ascii_digit() || character == '.';
     let numbers = comment.split(|character: char| !is_number(character));

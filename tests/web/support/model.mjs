@@ -34,9 +34,9 @@ export class Fails extends Error {
 
 /**
  * Starts the model's server. `script(messages, gone)` returns the model's message for a request, or a promise for it.
- * `gone` is aborted when the client gives up the request. The result has three fields. `url` is the `baseURL` for
- * `llmservices.json`. `under` returns the number of requests that are at the server now. `most` returns the largest
- * value of this number so far.
+ * `gone` is aborted when the client gives up the request. In the result, `url` is the `baseURL` for `llmservices.json`.
+ * `under` returns the number of requests that are at the server now. `most` returns the largest value of this number so
+ * far.
  */
 export async function chatModel(script) {
   let under = 0;

@@ -113,8 +113,8 @@ fn sheet_effect(declarations: &str) -> Option<Effect> {
     effect_of(&counted.join(";"))
 }
 
-/// Returns whether the rules in a block apply on a screen. `prelude` is the text before the block, such as `@media
-/// screen`.
+/// Returns whether the rules in a block apply on a screen. `prelude` is the text before the block, such as
+/// `@media screen`.
 fn applies(prelude: &str) -> bool {
     let prelude = prelude.to_ascii_lowercase();
     let is_for_screens = prelude.starts_with("@media")
