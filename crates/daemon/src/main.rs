@@ -67,9 +67,9 @@ fn main() -> ExitCode {
         _ => {}
     }
     polity_llm::install_crypto_provider();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::Defect(format!("failed to start: {error}"))),
+        Err(failure) => return report(&failure),
     };
     let code = runtime.block_on(async {
         match arguments.command {
@@ -117,13 +117,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// Maximum number of threads for blocking work, such as reading a file or looking up a name. If many agents need such a
+/// thread in the same moment, tokio starts one for each, and a busy daemon never ends them. No job of these threads waits
+/// for another one, and most take microseconds. But a lookup can take seconds if the name server does not answer, so the
+/// limit is well above the number of lookups that are likely at the same time.
+const BLOCKING_THREADS: usize = 64;
+
+/// Starts the async runtime.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()
+        .map_err(|error| Failure::Defect(format!("failed to start: {error}")))
+}
+
 /// Runs the dialogue of `polity` without arguments.
 fn alone() -> ExitCode {
     log();
     polity_llm::install_crypto_provider();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::Defect(format!("failed to start: {error}"))),
+        Err(failure) => return report(&failure),
     };
     let code = runtime.block_on(first::run());
     // Do not wait for the thread that may still read a line from the terminal.

@@ -13,11 +13,17 @@ use clap::Args;
 use polity_api::{Ending, Guard, Hosts};
 use polity_registry::{ReloadOutcome, Report};
 use polity_runtime::Society;
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::MissedTickBehavior;
+
+/// Time between two moments at which the daemon gives freed memory back to the system.
+const GIVE_BACK: Duration = Duration::from_secs(30);
 
 /// `polity serve`
 #[derive(Debug, Args)]
@@ -82,6 +88,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             tell_ready(&url, address);
             let code = tokio::select! {
                 code = tell_reloads(reports) => code,
+                never = give_back_memory() => match never {},
                 () = interruption.happened() => Ok(0),
                 () = ending.asked.cancelled() => Ok(0),
                 reason = society.broken() => Err(Failure::Broken(reason)),
@@ -126,6 +133,17 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
         }
     }
     code
+}
+
+/// Gives freed memory back to the system again and again. Never returns, so the caller must cancel this function.
+async fn give_back_memory() -> Infallible {
+    let mut times = tokio::time::interval(GIVE_BACK);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        times.tick().await;
+        // An error means that the runtime is about to end.
+        let _ = tokio::task::spawn_blocking(polity_heap::give_back).await;
+    }
 }
 
 /// Prints each change of the configuration, and the problems of the configuration files. Never returns, so the caller
