@@ -80,7 +80,7 @@ pub struct Ended {
     pub restored: Vec<PathBuf>,
 }
 
-/// Why a command ended. Whatever the reason is, all processes of the command have ended too.
+/// Why a command ended. Whatever the reason is, all processes of the command were killed too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The shell ended with this code. The code 128 + n means that signal n ended the shell.

@@ -160,7 +160,7 @@ pub struct AgentDetail {
     pub children: Vec<AgentId>,
 }
 
-/// An agent is parked in a task: it does nothing there until it is resumed.
+/// An agent is parked in a task: it does nothing there until it is resumed or stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {

@@ -106,7 +106,7 @@ pub enum Doing {
         /// When the oldest of these requests was sent.
         since: i64,
     },
-    /// The agent failed again and again in some task, and does nothing in that task until it is resumed.
+    /// The agent failed again and again in some task, and does nothing in that task until it is resumed or stopped.
     Parked {
         /// The task in which the agent is parked.
         task: TaskId,
@@ -203,7 +203,7 @@ pub enum AgentState {
     Ready,
     /// The agent waits for an answer, and has nothing else to do.
     Waiting,
-    /// The agent failed again and again in some task, and does nothing in that task until it is resumed.
+    /// The agent failed again and again in some task, and does nothing in that task until it is resumed or stopped.
     Parked,
     /// The person has paused the agent in all tasks.
     Paused,

@@ -133,7 +133,7 @@ pub enum Event {
         /// The agents that wait for each other.
         agents: Vec<AgentId>,
     },
-    /// An agent failed again and again, and was parked: it does nothing in the task until it is resumed.
+    /// An agent failed again and again, and was parked: it does nothing in the task until it is resumed or stopped.
     AgentParked {
         /// The task in which the agent is parked.
         task: TaskId,

@@ -144,7 +144,7 @@ pub enum Stuck {
         /// Why nobody works on an answer.
         cause: Cause,
     },
-    /// An agent failed again and again, and does nothing until it is resumed.
+    /// An agent failed again and again, and does nothing until it is resumed or stopped.
     Parked {
         /// The parked agent.
         agent: AgentId,

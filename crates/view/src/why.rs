@@ -134,7 +134,7 @@ pub enum Fact {
         /// Why the turn failed.
         reason: String,
     },
-    /// An agent is parked: it failed again and again, and does nothing until it is resumed.
+    /// An agent is parked: it failed again and again, and does nothing until it is resumed or stopped.
     Parked {
         /// The agent.
         agent: AgentId,

@@ -171,6 +171,14 @@ async fn uploads_are_bounded() {
     let attached = |bytes| File { field: "attachment", ..file(bytes) };
     let halves = [attached(&fits[..500]), attached(&fits[..501])];
     daemon.post_form("/api/messages", &[("text", "a")], &halves).await.assert_problem(413, "body_too_large");
+    // A field that is no file has another limit, and the error names the field.
+    let long = "a".repeat((1 << 20) + 1);
+    let refused = daemon.post_form("/api/artifacts", &[("label", &long)], &[file(&[])]).await;
+    refused.assert_problem(413, "body_too_large");
+    assert_eq!(
+        refused.json()["detail"],
+        "the field `label` may have at most 1048576 bytes, because it is not a file"
+    );
     let fields: Vec<(&str, &str)> = (0..70).map(|_| ("text", "a")).collect();
     daemon.post_form("/api/messages", &fields, &[]).await.assert_problem(400, "invalid_arguments");
     daemon.stop().await;

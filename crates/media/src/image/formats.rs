@@ -15,7 +15,8 @@ pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     image::guess_format(bytes).ok().or_else(called).filter(ImageFormat::reading_enabled)
 }
 
-/// If servers accept the format, returns its MIME type. Otherwise returns `None`.
+/// If some servers accept the format, returns its MIME type. Otherwise returns `None`. Most servers refuse GIF, so
+/// `Source::is_taken_by_servers` leaves it out.
 pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
     match format {
         ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif => {
