@@ -1,7 +1,9 @@
-//! Counts the SQL statements of whole operations. If a count grows, the change that made it grow must be worth it.
+//! Counts the SQL statements and the memory allocations of whole operations. If a count grows, the change that made it
+//! grow must be worth it.
 
 use super::*;
 use crate::testing::{app_registry, template};
+use allocation_counter::measure;
 use serde_json::json;
 
 /// Starts a society on a copy of an empty database. All its agents use `model`.
@@ -44,4 +46,17 @@ async fn a_turn_takes_few_statements() {
     let cost = cost(&society, "go").await;
     // The society runs 75 statements, and two more for each job that shares its transaction with another job.
     assert!(cost <= 83, "{cost} statements");
+}
+
+/// Counts the allocations of everything but the writer, which has a thread of its own.
+#[test]
+fn a_turn_takes_few_allocations() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (society, _directory) = runtime.block_on(start(ScriptedModel::always(Say::Text("done"))));
+    runtime.block_on(cost(&society, "warm up"));
+    let turn = || measure(|| drop(runtime.block_on(cost(&society, "go")))).count_total;
+    // The number differs a little from turn to turn, because maps grow. So the cheapest of three turns counts.
+    let allocations = (0..3).map(|_| turn()).min().unwrap_or_default();
+    // The society makes 797 allocations. The limit is 5 % more.
+    assert!(allocations <= 836, "{allocations} allocations; if they are worth it, raise the limit");
 }
