@@ -100,23 +100,26 @@ pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Resul
     DefaultBodyLimit::max(room).apply(&mut request);
     let parts = Multipart::from_request(request, &()).await;
     let mut parts = parts.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
+    let all = format!(
+        "a form may have at most {room} bytes: files of {most} bytes (limits.maxArtifactBytes in app.json), and \
+         {FORM_EXTRA} for everything else"
+    );
     let mut form = Form::default();
     let mut left = most;
     for _ in 0..=MOST_FIELDS {
-        let failed =
-            |error: MultipartError| unread(error.status().as_u16(), said(&error, &too_large(most)), &error);
+        let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, &all), &error);
         let Some(mut field) = parts.next_field().await.map_err(failed)? else { return Ok(form) };
         let name = field.name().unwrap_or_default().to_owned();
         let filename = field.file_name().map(str::to_owned);
         let content_type = field.content_type().map(str::to_owned);
         if filename.is_some() || name == file_field {
-            let bytes = within(&mut field, left, &too_large(most)).await?;
+            let bytes = within(&mut field, left, &too_large(most), &all).await?;
             left -= bytes.len() as u64;
             form.files.push(File { field: name, filename, content_type, bytes });
         } else {
             let too_large =
                 format!("the field `{name}` may have at most {FORM_EXTRA} bytes, because it is not a file");
-            let bytes = within(&mut field, FORM_EXTRA, &too_large).await?;
+            let bytes = within(&mut field, FORM_EXTRA, &too_large, &all).await?;
             let text = String::from_utf8(bytes.to_vec())
                 .map_err(|_| Problem::bad_request(format!("the field `{name}` is not UTF-8 text")))?;
             form.texts.push((name, text));
@@ -125,10 +128,11 @@ pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Resul
     Err(Problem::bad_request(format!("a form may have at most {MOST_FIELDS} fields")))
 }
 
-/// Reads a field of at most `room` bytes. `too_large` is the error if the field is longer.
-async fn within(field: &mut Field<'_>, room: u64, too_large: &str) -> Result<Bytes, Problem> {
+/// Reads a field of at most `room` bytes. `too_large` is the error if the field is longer, and `all` the error if the whole
+/// form is too long.
+async fn within(field: &mut Field<'_>, room: u64, too_large: &str, all: &str) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
-    let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, too_large), &error);
+    let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, all), &error);
     while let Some(chunk) = field.chunk().await.map_err(failed)? {
         if bytes.len() as u64 + chunk.len() as u64 > room {
             return Err(Problem::too_large(too_large.to_owned()));
@@ -138,8 +142,8 @@ async fn within(field: &mut Field<'_>, room: u64, too_large: &str) -> Result<Byt
     Ok(Bytes::from(bytes))
 }
 
-fn said(error: &MultipartError, too_large: &str) -> String {
-    if error.status().as_u16() == 413 { too_large.to_owned() } else { error.body_text() }
+fn said(error: &MultipartError, all: &str) -> String {
+    if error.status().as_u16() == 413 { all.to_owned() } else { error.body_text() }
 }
 
 fn too_large(most: u64) -> String {

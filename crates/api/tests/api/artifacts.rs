@@ -179,6 +179,12 @@ async fn uploads_are_bounded() {
         refused.json()["detail"],
         "the field `label` may have at most 1048576 bytes, because it is not a file"
     );
+    // Each of these fields is short enough, but the form is too long.
+    let (half, file_too) = ("a".repeat(600_000), [file(&fits)]);
+    let refused = daemon.post_form("/api/artifacts", &[("label", &half), ("type", &half)], &file_too).await;
+    refused.assert_problem(413, "body_too_large");
+    let said = refused.json()["detail"].to_string();
+    assert!(said.contains("a form may have at most 1049576 bytes"), "{said}");
     let fields: Vec<(&str, &str)> = (0..70).map(|_| ("text", "a")).collect();
     daemon.post_form("/api/messages", &fields, &[]).await.assert_problem(400, "invalid_arguments");
     daemon.stop().await;
