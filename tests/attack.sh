@@ -27,10 +27,12 @@ while IFS='|' read -r name target parts; do
     since=$SECONDS code=0
     # Run the tests of this row in one process of cargo. Print its output only if a test fails or if there is no test.
     # shellcheck disable=SC2086
-    output=$(cargo test --quiet --workspace $target -- $parts 2>&1) || code=$?
+    output=$(cargo test --quiet --workspace $target -- --nocapture $parts 2>&1) || code=$?
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')
     failed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\2/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')
     printf '%-58s %7d %7d %8d\n' "$name" "$passed" "$failed" $((SECONDS - since))
+    # What the tests could not check on this machine.
+    grep -oE '(skipped|not checked): .*' <<<"$output" | sort -u | sed 's/^/  /' || true
     all=$((all + passed)) bad=$((bad + failed))
     if [ "$code" != 0 ] || [ "$passed" = 0 ]; then
         printf '%s\n' "$output" | tail -n 60

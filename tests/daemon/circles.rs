@@ -127,8 +127,10 @@ impl Crate {
         let Some(declaring) = self.files.get(parent) else { return false };
         let is_declaration = |line: &str| line.trim_end().ends_with(&format!("mod {name};"));
         let lines: Vec<&str> = declaring.lines().collect();
+        let Some(at) = lines.iter().position(|line| is_declaration(line)) else { return false };
+        let comment = lines[..at].iter().rev().take_while(|line| line.starts_with("//"));
         circle.iter().all(|module| module.starts_with(top))
-            && lines.windows(2).any(|pair| pair[0].starts_with(DEFENCE) && is_declaration(pair[1]))
+            && comment.into_iter().any(|line| line.starts_with(DEFENCE))
     }
 }
 

@@ -276,7 +276,7 @@ fn check_locked_database(longer: Duration) {
     let running = start(&polity, &["hello"]);
     server.wait_until(PATIENCE, |requests| !requests.is_empty());
     let mut other = Database::write(&polity.data_dir());
-    other.execute("BEGIN EXCLUSIVE");
+    other.execute("BEGIN IMMEDIATE");
     gate.open();
     running.stderr_line("another program has locked the database: end it");
     std::thread::sleep(longer);

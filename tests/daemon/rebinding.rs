@@ -261,7 +261,9 @@ fn no_listed_domain_leads_a_command_to_a_private_address() {
 fn inside_commands() {
     let world = World::start(&[PRIVATE, CHANGING].concat());
     let visit = world.command("http://public.example/");
-    if visit.result.error().is_some() {
+    // Without a sandbox, the tool does not exist; at the level `partial`, a list of domains is refused.
+    let has_no_sandbox = visit.result.error() == Some("unknown_tool");
+    if has_no_sandbox || visit.result.text.contains("a list of domains needs the sandbox level") {
         println!("not checked: this machine has no full sandbox: {}", visit.result.text);
         return;
     }
