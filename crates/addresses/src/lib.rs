@@ -1,6 +1,11 @@
-//! Decides which addresses belong to the public internet. The decision needs no IO.
+//! Decides which addresses belong to the public internet, and looks up the addresses of names.
 //!
-//! The web tools and the proxy of the sandbox call the same function, so both refuse the same addresses.
+//! The web tools and the proxy of the sandbox call the same functions, so both refuse the same addresses, and their
+//! lookups have one bound. The decision needs no IO.
+
+mod lookup;
+
+pub use lookup::lookup;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -119,8 +119,8 @@ fn main() -> ExitCode {
 
 /// Maximum number of threads for blocking work, such as reading a file or looking up a name. If many agents need such a
 /// thread in the same moment, tokio starts one for each, and a busy daemon never ends them. No job of these threads waits
-/// for another one, and most take microseconds. But a lookup can take seconds if the name server does not answer, so the
-/// limit is well above the number of lookups that are likely at the same time.
+/// for another one, and most take microseconds. Lookups of names for agents can take seconds, but only few of them run at
+/// the same time (crate `addresses`).
 const BLOCKING_THREADS: usize = 64;
 
 /// Starts the async runtime.

@@ -80,8 +80,9 @@ mod tests {
 
     /// Returns the resident memory of this process, in bytes.
     fn resident() -> usize {
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-        pages.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) struct Internet;
 
 impl Outside for Internet {
     async fn resolve(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
-        Ok(tokio::net::lookup_host((name, port)).await?.collect())
+        let found = polity_addresses::lookup(name).await?;
+        Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
     }
 
     async fn connect(&self, address: SocketAddr) -> std::io::Result<TcpStream> {

@@ -18,9 +18,6 @@ pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
-        })
+        Box::pin(polity_addresses::lookup(name))
     }
 }

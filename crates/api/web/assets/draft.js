@@ -33,9 +33,14 @@ export function failed(draft, problem) {
   return { ...draft, state: "failed", problem };
 }
 
-/** Whether the draft can be sent: it has a text or files, and is not being sent already. */
+/** Whether the draft has neither a text nor files. */
+export function isEmpty(draft) {
+  return draft.text.trim() === "" && draft.files.length === 0;
+}
+
+/** Whether the draft can be sent: it is not empty, and is not being sent already. */
 export function sendable(draft) {
-  return draft.state !== "sending" && (draft.text.trim() !== "" || draft.files.length > 0);
+  return draft.state !== "sending" && !isEmpty(draft);
 }
 
 /** Returns the body of the request that sends the draft. */

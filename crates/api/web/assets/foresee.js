@@ -2,7 +2,7 @@
 // services, the limits, and the names and types of the attached files. The daemon also knows the bytes of the files. So
 // it may find further problems, and warns of them when it accepts the message.
 
-import { sendable } from "./draft.js";
+import { isEmpty } from "./draft.js";
 import { endOf } from "./looks.js";
 
 /** The input capability that each kind of medium needs. */
@@ -68,7 +68,7 @@ export function foresee(draft, model) {
     add("does_not_fit", { service: reader.id, n: tokensOf(draft.text), window });
   }
   // This warning is only for a message that begins a task. An empty draft to root is not such a message yet.
-  if (draft.to === "root" && reader && !reader.callsTools && sendable(draft)) add("no_tools", { service: reader.id });
+  if (draft.to === "root" && reader && !reader.callsTools && !isEmpty(draft)) add("no_tools", { service: reader.id });
 
   const undecoded = draft.files.filter((one) => UNDECODED.includes(endOf(one.name)));
   if (undecoded.length > 0) add("undecoded", { names: named(undecoded) });
