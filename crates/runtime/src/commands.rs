@@ -10,6 +10,7 @@ use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
 use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, seen, tasks};
 use polity_view::{CommandFilter, CommandView, in_full};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -51,7 +52,7 @@ pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded
             let CommandEnded { agent, task, id, command, end, last_lines, sources } = ended;
             let owner = Conversation { agent: agent.clone(), task: task.clone() };
             commands::ended(tx, &owner, &id).await?;
-            if !tasks::open(&mut tx.connection).await?.contains(&task) {
+            if !tasks::is_open(&mut tx.connection, &task).await? {
                 return Ok(());
             }
             let notice = Notice::CommandEnded { id, command, end, lines: last_lines };
@@ -111,18 +112,34 @@ pub(crate) fn end_of_agent(handles: &Handles, agent: AgentId) {
     tokio::spawn(async move {
         let tasks = commands.tasks_of(&agent);
         commands.stop_of_agent(&agent).await;
-        let check = store.write(move |tx| {
-            Box::pin(async move {
-                for task in tasks {
-                    tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
-                }
-                Ok(())
-            })
-        });
-        if let Err(error) = check.await {
-            tracing::warn!(error = %in_full(&error), "failed to have the tasks of a stopped agent checked");
-        }
+        check(&store, tasks).await;
     });
+}
+
+/// Ends the commands of a task that was stopped. Without these commands, the task may be over. So the supervisor then
+/// checks the task.
+pub(crate) fn end_of_stopped_task(handles: &Handles, task: TaskId) {
+    let Some(commands) = handles.hands.commands().cloned() else { return };
+    let store = handles.store.clone();
+    tokio::spawn(async move {
+        commands.stop_of_task(&task).await;
+        check(&store, BTreeSet::from([task])).await;
+    });
+}
+
+/// Makes the supervisor check whether these tasks are over.
+async fn check(store: &Store, tasks: BTreeSet<TaskId>) {
+    let check = store.write(move |tx| {
+        Box::pin(async move {
+            for task in tasks {
+                tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
+            }
+            Ok(())
+        })
+    });
+    if let Err(error) = check.await {
+        tracing::warn!(error = %in_full(&error), "failed to have the tasks of stopped commands checked");
+    }
 }
 
 /// Ends the commands of a task that is over.

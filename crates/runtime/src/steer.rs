@@ -15,7 +15,8 @@ use polity_store::{
     work,
 };
 use polity_view::Event;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The agents that an action applies to.
@@ -112,9 +113,9 @@ pub(crate) async fn stop(
         Box::pin(async move {
             let alone = matches!(target, Target::Agent(_));
             let meant = meant(tx, target).await?;
-            let open = tasks::open(&mut tx.connection).await?;
-            let mut touched = BTreeSet::new();
-            let mut unanswered = BTreeSet::new();
+            let is_root_meant = meant.iter().any(AgentId::is_root);
+            let mut touched: BTreeMap<TaskId, Before> = BTreeMap::new();
+            let mut withdrawn = BTreeSet::new();
             let mut stopped = Vec::new();
             for agent in &meant {
                 let to_stop = work::to_stop(&mut tx.connection, agent).await?;
@@ -126,22 +127,37 @@ pub(crate) async fn stop(
                     stopped.push(agent.clone());
                 }
                 for task in to_stop {
-                    let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                    if stop_one(tx, &snapshot, &conversation, &meant).await? == Lost::Answer {
-                        unanswered.insert(task.clone());
+                    if let Entry::Vacant(entry) = touched.entry(task.clone()) {
+                        let before = before(tx, &task).await?;
+                        entry.insert(before);
                     }
-                    touched.insert(task);
+                    let conversation = Conversation { agent: agent.clone(), task: task.clone() };
+                    if stop_one(tx, &snapshot, &conversation, &meant).await? == Requests::Withdrawn {
+                        withdrawn.insert(task);
+                    }
                 }
             }
-            if !alone && meant.iter().any(AgentId::is_root) {
-                touched.extend(open.iter().cloned());
+            if !alone && is_root_meant {
+                for task in tasks::open(&mut tx.connection).await? {
+                    if let Entry::Vacant(entry) = touched.entry(task.clone()) {
+                        let before = before(tx, &task).await?;
+                        entry.insert(before);
+                    }
+                }
             }
-            for task in touched {
-                if meant.iter().any(AgentId::is_root) && (open.contains(&task) || unanswered.contains(&task))
-                {
+            for (task, before) in touched {
+                let takes_answer = if is_root_meant {
+                    true
+                } else if withdrawn.contains(&task) {
+                    // If another request of the person is unanswered, the outcome depends on that request.
+                    let after = tasks::standing(&mut tx.connection, &task).await?;
+                    after.is_some_and(|standing| !standing.unanswered)
+                } else {
+                    false
+                };
+                if before == Before::Owed && takes_answer {
                     // Mark the task as stopped by the person. Then root gets no nudge about the missing answer, and the
-                    // task does not count as answered. But if the task was idle and the person loses no answer, its
-                    // outcome stays.
+                    // task does not count as answered. A task that had its answer keeps its outcome.
                     tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 }
                 if !alone {
@@ -157,8 +173,8 @@ pub(crate) async fn stop(
     write.await
 }
 
-/// Stops a task: ends the work of agents in this task, and lets the requests to them fail. The work of the same agents
-/// in other tasks continues. Returns the agents that had something to stop in the task.
+/// Stops a task: ends the work and the commands of agents in this task, and lets the requests to them fail. The work of
+/// the same agents in other tasks continues. Returns the agents that had something to stop in the task.
 pub(crate) async fn stop_task(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -170,26 +186,26 @@ pub(crate) async fn stop_task(
                 return Err(Stopped::Refused(SteerError::NoTask(task)));
             }
             let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
-            let mut lost = Lost::Nothing;
+            let before = before(tx, &task).await?;
             let mut stopped = Vec::new();
             for agent in &all {
                 if !work::to_stop(&mut tx.connection, agent).await?.contains(&task) {
                     continue;
                 }
                 let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                if stop_one(tx, &snapshot, &conversation, &all).await? == Lost::Answer {
-                    lost = Lost::Answer;
-                }
+                stop_one(tx, &snapshot, &conversation, &all).await?;
                 tx.ring(Bell::HaltIn(conversation));
                 stopped.push(agent.clone());
             }
-            if lost == Lost::Answer || tasks::open(&mut tx.connection).await?.contains(&task) {
+            if before == Before::Owed {
                 tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
-                let to_user = Conversation { agent: AgentId::user(), task };
-                work::drop_delayed(tx, &to_user, &all).await?;
-                // Makes the supervisor notice that the task is over.
-                tx.ring(Bell::Mailbox(to_user));
             }
+            // A task that had its answer is not marked as stopped. Its commands would keep such a task open.
+            tx.ring(Bell::EndCommandsOf(task.clone()));
+            let to_user = Conversation { agent: AgentId::user(), task };
+            work::drop_delayed(tx, &to_user, &all).await?;
+            // Makes the supervisor notice that the task is over.
+            tx.ring(Bell::Mailbox(to_user));
             Ok(stopped)
         })
     });
@@ -217,21 +233,36 @@ async fn meant(tx: &mut Tx, target: Target) -> Result<Vec<AgentId>, Stopped<Stee
     Ok(agents::live_subtree(&mut tx.connection, &top).await?)
 }
 
-/// What the person can no longer get after a stop.
+/// What the person expected from a task before a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
-    /// An answer: a request of the person was taken back, or a turn of root was stopped.
-    Answer,
+enum Before {
+    /// An answer, or the further messages that root has announced.
+    Owed,
     Nothing,
 }
 
-/// Stops the work of one agent in one task.
+/// Reads what the person expects from a task. The stop changes this, so it must be read before anything is stopped.
+async fn before(tx: &mut Tx, task: &TaskId) -> Result<Before, Error> {
+    let standing = tasks::standing(&mut tx.connection, task).await?;
+    let is_owed = standing.is_some_and(|standing| standing.unanswered || standing.expectant);
+    Ok(if is_owed { Before::Owed } else { Before::Nothing })
+}
+
+/// What a stop did to the open requests of the person to the stopped agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Requests {
+    Withdrawn,
+    /// The person had no open request to the agent.
+    None,
+}
+
+/// Stops the work of one agent in one task. `meant` are all agents that the same action stops.
 async fn stop_one(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
-    stopped: &[AgentId],
-) -> Result<Lost, Error> {
+    meant: &[AgentId],
+) -> Result<Requests, Error> {
     let Conversation { agent, task } = conversation;
     let mut asked: Vec<(AgentId, MessageId)> = messages::open_requests(&mut tx.connection, conversation)
         .await?
@@ -253,8 +284,8 @@ async fn stop_one(
     commands::stopped(tx, agent, Some(task)).await?;
     events::append(tx, &Event::AgentStopped { task: task.clone(), agent: agent.clone() }).await?;
     // The person stopped the work, so the person needs no notice.
-    asked.retain(|(asker, _)| !asker.is_user() && !stopped.contains(asker));
-    if !asked.is_empty() && !tasks::open(&mut tx.connection).await?.contains(task) {
+    asked.retain(|(asker, _)| !asker.is_user() && !meant.contains(asker));
+    if !asked.is_empty() && !tasks::is_open(&mut tx.connection, task).await? {
         // The task is not open. Open it again, because the notices give the askers work.
         tasks::wake(tx, task).await?;
     }
@@ -262,8 +293,7 @@ async fn stop_one(
         let notice = Notice::Stopped { agent: agent.clone(), message: message.clone() };
         apply::tell(tx, snapshot, task, &asker, notice, Some(message)).await?;
     }
-    let is_root_stopped = agent.is_root() && open.is_some();
-    Ok(if withdrawn || is_root_stopped { Lost::Answer } else { Lost::Nothing })
+    Ok(if withdrawn { Requests::Withdrawn } else { Requests::None })
 }
 
 #[cfg(test)]

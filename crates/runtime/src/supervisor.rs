@@ -152,6 +152,7 @@ impl Supervisor {
                     Some(Bell::Timer) => self.look_for_due().await,
                     Some(Bell::Halt(agent)) => self.halt(|running| running.agent == agent),
                     Some(Bell::EndCommands(agent)) => commands::end_of_agent(&self.handles, agent),
+                    Some(Bell::EndCommandsOf(task)) => commands::end_of_stopped_task(&self.handles, task),
                     Some(Bell::HaltIn(halted)) => self.halt(|running| *running == halted),
                     None => return Ok(()),
                 },

@@ -20,6 +20,7 @@ const WORKSPACE: &str = "SELECT workspace FROM tasks WHERE id = ?1";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
 // Row numbers give the order of tasks, since clocks can be set back.
 const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
+const IS_OPEN: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'open')";
 const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
 const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
 const WAKE: &str = "UPDATE tasks SET state = 'open', nudged = 0 WHERE id = ?1";
@@ -71,6 +72,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     WORKSPACE,
     SERVICE,
     OPEN,
+    IS_OPEN,
     LATEST,
     REOPEN,
     WAKE,
@@ -189,6 +191,11 @@ pub async fn open(connection: &mut Connection) -> Result<Vec<TaskId>, Error> {
     Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
+/// Returns whether a task is not idle.
+pub async fn is_open(connection: &mut Connection, id: &TaskId) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(IS_OPEN).bind(id.as_str()).fetch_one(connection).await?)
+}
+
 /// Returns the newest task.
 pub async fn latest(connection: &mut Connection) -> Result<Option<TaskId>, Error> {
     let row = polity_sql::query(LATEST).fetch_optional(connection).await?;
@@ -234,7 +241,8 @@ pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens an idle task, because its agents were resumed. If the task was stopped, the stop still applies.
+/// Opens an idle task, because its agents were resumed, or because a stop gives an agent of the task a notice to read. If
+/// the task was stopped, the stop still applies.
 pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     polity_sql::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::woken");

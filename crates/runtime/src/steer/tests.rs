@@ -510,6 +510,108 @@ async fn an_answered_task_stays_answered_when_its_parked_root_is_stopped() {
     society.end().await;
 }
 
+/// Creates a world in which root has answered the person, and a reader is parked. The task is idle. The society does not
+/// run any more, so nobody reacts to what a test does.
+async fn answered_with_a_parked_reader() -> (World, String) {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
+    let mut society = start(world, &cast, Vec::new());
+    assert_eq!(society.idle().await, Outcome::Answered);
+    park(&society.world, &reader).await;
+    (society.end().await, reader)
+}
+
+/// Lets the person ask an agent something.
+async fn ask(world: &World, agent: &str) {
+    let (snapshot, asked) = (world.snapshot.clone(), AgentId::new(agent));
+    let introduce = world.write(move |tx| {
+        Box::pin(
+            async move { apply::apply(tx, &snapshot, polity_society::rules::introduce_person(&asked)).await },
+        )
+    });
+    introduce.await;
+    world.say("user", agent, json!("and you?")).await;
+}
+
+async fn stop_of(world: &World, target: Target) {
+    stop(&world.store, world.snapshot.clone(), target).await.unwrap();
+}
+
+async fn stop_of_task(world: &World) {
+    stop_task(&world.store, world.snapshot.clone(), world.task.clone()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_task_stays_unanswered_when_the_worker_that_the_person_asked_is_stopped() {
+    for is_at_work in [true, false] {
+        let (world, reader) = answered_with_a_parked_reader().await;
+        let of_reader = Target::Agent(AgentId::new(reader.as_str()));
+        ask(&world, &reader).await;
+        if is_at_work {
+            resume(&world.store, of_reader.clone()).await.unwrap();
+            world.begin_turn(&reader).await;
+        } else {
+            let task = world.task.clone();
+            let idle = world
+                .write(move |tx| Box::pin(async move { tasks::set_idle(tx, &task, Duration::ZERO).await }));
+            idle.await;
+        }
+        assert_eq!(standing(&world).await.outcome(), Outcome::Unanswered);
+        stop_of(&world, of_reader).await;
+        let after = standing(&world).await;
+        assert_eq!((after.stopped, after.outcome()), (true, Outcome::Unanswered), "{is_at_work}");
+    }
+}
+
+#[tokio::test]
+async fn root_can_still_answer_when_a_worker_that_the_person_also_asked_is_stopped() {
+    let (world, reader) = with_reader().await;
+    ask(&world, &reader).await;
+    stop_of(&world, Target::Agent(AgentId::new(reader.as_str()))).await;
+    let after = standing(&world).await;
+    assert_eq!((after.stopped, after.unanswered), (false, true));
+}
+
+#[tokio::test]
+async fn an_answered_task_stays_answered_when_a_later_turn_of_root_is_stopped() {
+    for target in [Some(Target::Agent(AgentId::root())), Some(Target::Everybody), None] {
+        let (world, reader) = answered_with_a_parked_reader().await;
+        world.say(&reader, "root", json!("one more thing")).await;
+        let task = world.task.clone();
+        world.write(move |tx| Box::pin(async move { tasks::wake(tx, &task).await })).await;
+        world.begin_turn("root").await;
+        match target.clone() {
+            Some(target) => stop_of(&world, target).await,
+            None => stop_of_task(&world).await,
+        }
+        assert_eq!(world.query("SELECT agent FROM turns WHERE state = 'open'").await, [""; 0]);
+        let after = standing(&world).await;
+        assert_eq!((after.stopped, after.outcome()), (false, Outcome::Answered), "{target:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answered_task_stays_answered_whether_its_worker_or_the_task_is_stopped_first() {
+    for is_worker_first in [true, false] {
+        let (world, reader) = answered_with_a_parked_reader().await;
+        let of_reader = Target::Agent(AgentId::new(reader.as_str()));
+        world.say("root", &reader, json!("and this?")).await;
+        if is_worker_first {
+            stop_of(&world, of_reader).await;
+            assert!(standing(&world).await.open, "root has got a notice");
+            stop_of_task(&world).await;
+        } else {
+            stop_of_task(&world).await;
+            stop_of(&world, of_reader).await;
+        }
+        let after = standing(&world).await;
+        assert!(!after.mail && !after.turning, "{after:?}");
+        assert_eq!((after.stopped, after.outcome()), (false, Outcome::Answered), "{is_worker_first}");
+    }
+}
+
 #[tokio::test]
 async fn when_everybody_is_stopped_nobody_stays_parked_but_who_is_paused_stays_paused() {
     let (world, reader) = with_reader().await;
