@@ -1,6 +1,6 @@
 //! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
 //! until its agent is resumed or stopped. This releases the conversation. A row of `releases` is a conversation that
-//! was released, and contains the last turn that the conversation had before its release.
+//! was released, or stopped without being parked, and contains the last turn that the conversation had before.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -42,7 +42,8 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Vec<(
 }
 
 /// Releases the parked conversations of an agent, in one task or in all tasks, and returns them. Several failed turns
-/// in a row park a conversation. The turns that failed before the release no longer count towards this.
+/// in a row park a conversation. The turns that failed before the release no longer count towards this. If a task is
+/// given, they do not count either if the conversation was not parked.
 pub async fn release(
     tx: &mut Tx,
     agent: &AgentId,
@@ -51,12 +52,11 @@ pub async fn release(
     let query = polity_sql::query(RELEASE).bind(agent.as_str()).bind(task.map(TaskId::as_str));
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("holds::released");
-    let mut released = Vec::with_capacity(rows.len());
-    for row in rows {
-        let task = TaskId::new(row.get::<String, _>("task"));
+    let released: Vec<TaskId> = rows.iter().map(|row| TaskId::new(row.get::<String, _>("task"))).collect();
+    let not_parked = task.filter(|task| !released.contains(task));
+    for task in released.iter().chain(not_parked) {
         let query = polity_sql::query(RELEASED).bind(agent.as_str()).bind(task.as_str());
         query.execute(&mut tx.connection).await?;
-        released.push(Conversation { agent: agent.clone(), task });
     }
-    Ok(released)
+    Ok(released.into_iter().map(|task| Conversation { agent: agent.clone(), task }).collect())
 }

@@ -630,6 +630,21 @@ async fn when_everybody_is_stopped_nobody_stays_parked_but_who_is_paused_stays_p
 }
 
 #[tokio::test]
+async fn failures_from_before_a_stop_do_not_count_even_if_nobody_was_parked() {
+    let (world, reader) = with_reader().await;
+    let turn = world.begin_turn(&reader).await;
+    world.write(move |tx| Box::pin(async move { turns::end(tx, turn, turns::Ended::Failed).await })).await;
+    let failures = async || {
+        let mut connection = world.store.reader().await.unwrap();
+        turns::failures(&mut connection, &world.of(&reader)).await.unwrap()
+    };
+    assert_eq!(failures().await, 1);
+    world.say("root", &reader, json!("once more")).await;
+    stop_of(&world, Target::Agent(AgentId::new(reader.as_str()))).await;
+    assert_eq!(failures().await, 0);
+}
+
+#[tokio::test]
 async fn a_question_of_a_stopped_agent_to_the_person_is_dropped() {
     let world = World::new().await;
     let question = json!({"message_type": "collaboration_request", "text": "which page?"});
