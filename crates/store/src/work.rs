@@ -21,7 +21,7 @@ const TO_STOP: &str = concat!(
     "
     UNION SELECT task FROM holds WHERE agent = ?1
     UNION SELECT task FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND expects = 'answer'
-    AND answered_by IS NULL AND receiver = 'user' AND state IN ('queued', 'in_turn', 'done')"
+    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')"
 );
 const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
@@ -36,7 +36,8 @@ const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
         AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
 const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND task = ?2
-        AND expects = 'answer' AND answered_by IS NULL AND receiver = 'user' AND state IN ('queued', 'in_turn', 'done'))";
+        AND expects = 'answer' AND answered_by IS NULL AND receiver = 'user'
+        AND state IN ('delayed', 'queued', 'in_turn', 'done'))";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<T
 }
 
 /// Returns the tasks in which an agent can be stopped. In such a task, the agent has work (see [`tasks`]), or is
-/// parked, or waits for the answer of the person to a question.
+/// parked, or has a question to the person that is unanswered or not due yet.
 pub async fn to_stop(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
     found(connection, TO_STOP, agent).await
 }
@@ -94,7 +95,8 @@ pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<bool, Error
     Ok(done.rows_affected() > 0)
 }
 
-/// Drops the unanswered questions of an agent to the person: nobody needs the answers any more.
+/// Drops the unanswered questions of an agent to the person, also those that are not due yet: nobody needs the answers
+/// any more.
 pub async fn drop_questions(tx: &mut Tx, asker: &Conversation) -> Result<(), Error> {
     let query = polity_sql::query(DROP_QUESTIONS).bind(asker.agent.as_str()).bind(asker.task.as_str());
     query.execute(&mut tx.connection).await?;

@@ -665,6 +665,18 @@ async fn a_question_of_a_stopped_agent_to_the_person_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_question_that_is_not_due_yet_is_dropped_when_its_asker_is_stopped() {
+    let world = World::new().await;
+    let question = json!({"message_type": "collaboration_request", "text": "which page?"});
+    world.call("root", "send_message", json!({"to": "user", "payload": question, "delayMs": 60_000})).await;
+    let state = "SELECT state FROM messages WHERE receiver = 'user'";
+    assert_eq!(world.query(state).await, ["delayed"]);
+    let stopped = stop(&world.store, world.snapshot.clone(), Target::Agent(AgentId::root())).await.unwrap();
+    assert_eq!(stopped, [AgentId::root()]);
+    assert_eq!(world.query(state).await, ["failed"]);
+}
+
+#[tokio::test]
 async fn an_agent_whose_rows_are_damaged_can_be_stopped() {
     for damage in [
         "UPDATE messages SET body = 'no JSON' WHERE sender = 'root'",
