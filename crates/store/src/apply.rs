@@ -3,7 +3,7 @@
 
 use super::{
     Conversation, Error, Tx, agents, artifacts, commands, contacts, events, holds, messages, records, roles,
-    tasks, turns,
+    tasks, turns, work,
 };
 use crate::Bell;
 use crate::record::Record;
@@ -111,16 +111,18 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     Ok(())
 }
 
-/// Ends an agent and stops its turn. Returns false if the agent had ended before.
+/// Ends an agent, stops its turn and drops its questions to the person. Returns false if the agent had ended before.
 async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool, Error> {
     if !agents::end(tx, agent).await? {
         return Ok(false);
     }
-    let task = agents::get(&mut tx.connection, agent).await?.and_then(|row| row.task);
-    if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, task) {
+    if let Some(task) = agents::get(&mut tx.connection, agent).await?.and_then(|row| row.task) {
         let conversation = Conversation { agent: agent.clone(), task };
-        records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
-        turns::end(tx, turn, turns::Ended::Stopped).await?;
+        if let Some(turn) = turns::open_of(&mut tx.connection, agent).await? {
+            records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
+            turns::end(tx, turn, turns::Ended::Stopped).await?;
+        }
+        work::drop_questions(tx, &conversation).await?;
     }
     // Nobody can resume an ended agent, so it must not stay parked.
     holds::release(tx, agent, None).await?;

@@ -223,7 +223,6 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("work::dropped", "the same as for agents::paused"),
     ("work::delayed_dropped", "the same as for agents::paused"),
     ("work::withdrawn", "the same as for agents::paused"),
-    ("work::questions_dropped", "the same as for agents::paused"),
     ("notes::all_forgotten", "the same as for agents::paused"),
 ];
 

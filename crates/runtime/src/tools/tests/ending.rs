@@ -78,6 +78,31 @@ async fn a_parked_agent_that_ends_is_parked_no_longer() {
 }
 
 #[tokio::test]
+async fn the_questions_of_an_agent_that_ends_are_dropped() {
+    let world = World::new().await;
+    let reader = world.hire("root", "读者", json!({})).await;
+    let (snapshot, asker) = (world.snapshot.clone(), AgentId::new(reader.as_str()));
+    let introduce = world.write(move |tx| {
+        Box::pin(async move {
+            let changes = polity_society::rules::introduce_person(&asker);
+            polity_store::apply::apply(tx, &snapshot, changes).await
+        })
+    });
+    introduce.await;
+    let asked = world
+        .say(&reader, "user", json!({"message_type": "collaboration_request", "text": "第几页？"}))
+        .await;
+    assert_eq!(code(&asked), "ok", "{asked}");
+    world.call("root", "terminate_agent", json!({"agentId": reader})).await;
+    assert_eq!(ended(&world).await, [reader]);
+    assert_eq!(world.query("SELECT state FROM messages WHERE receiver = 'user'").await, ["failed"]);
+    let mut connection = world.store.reader().await.unwrap();
+    assert_eq!(polity_store::messages::questions(&mut connection, &world.task).await.unwrap(), []);
+    let standing = polity_store::tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
+    assert!(!standing.asks_user);
+}
+
+#[tokio::test]
 async fn mail_of_several_that_end_together_goes_back_to_one_sender() {
     let world = World::new().await;
     let lead = world.hire("root", "组长", json!({})).await;

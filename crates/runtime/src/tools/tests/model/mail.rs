@@ -463,6 +463,15 @@ impl Society {
         }
     }
 
+    /// Drops the questions of an ended agent to the person.
+    pub(super) fn drop_questions(&mut self, of: &AgentId) {
+        let questions =
+            self.mail(|message| message.sender == *of && message.receiver.is_user() && message.is_awaited());
+        for question in questions {
+            self.change(&question.id, |question| question.state = MessageState::Failed);
+        }
+    }
+
     pub(super) fn close_requests(&mut self, of: &AgentId, by: &AgentId) {
         for message in self.mail(|message| {
             message.receiver == *of && message.is_awaited() && message.state == MessageState::Done

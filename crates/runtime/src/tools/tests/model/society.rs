@@ -369,6 +369,7 @@ impl Society {
             if let Some(turn) = open.cloned() {
                 released.extend(self.close_turn(&turn, "stopped"));
             }
+            self.drop_questions(id);
         }
         for id in &ended {
             self.return_mail(id);
