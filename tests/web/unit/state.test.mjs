@@ -53,6 +53,21 @@ test("who is stopped rests and is parked no longer, but stays paused", () => {
   }
 });
 
+test("a stop takes away the messages of an agent and its questions to the person, but root may have others", () => {
+  const stopped = (one) => after(begun(one), { seq: 11, event: "agent_stopped", task: "t", agent: one.id }).agents.get(one.id);
+  const of = ({ state, waiting, waitsFor }) => ({ state, waiting, waitsFor });
+  assert.deepEqual(of(stopped(agent("a", { state: "parked", waiting: 2 }))), { state: "idle", waiting: 0, waitsFor: [] });
+  assert.deepEqual(of(stopped(agent("a", { state: "asking", waitsFor: ["user"] }))), { state: "idle", waiting: 0, waitsFor: [] });
+  assert.deepEqual(of(stopped(agent("a", { state: "paused", waiting: 2, waitsFor: ["user", "b"] }))),
+    { state: "paused", waiting: 0, waitsFor: ["b"] });
+  assert.deepEqual(of(stopped(agent("root", { state: "thinking", waiting: 1 }))), { state: "ready", waiting: 1, waitsFor: [] });
+});
+
+test("the questions and tasks are read again when an agent ends, because its questions are dropped", () => {
+  const { stale } = after(begun(agent("a")), { seq: 11, event: "agent_ended", agent: "a" });
+  assert.deepEqual([stale.agents, stale.tasks, stale.questions], [1, 1, 1]);
+});
+
 test("a hired agent hangs below who hired it, with the name of its role", () => {
   const model = after(begun(agent("root")),
     { seq: 11, event: "role_created", task: "t", role: "r1", name: "reader", creator: "root", service: "s" },

@@ -188,7 +188,7 @@ function apply(next, change, entry) {
       return stale("agents", "tasks");
     case "agent_ended":
       touch(entry.agent, () => ({ state: "ended", doing: since("ended", entry), endedAt: entry.at, waitsFor: [] }));
-      return stale("agents");
+      return stale("agents", "tasks", "questions");
     case "agent_paused":
       touch(entry.agent, (agent) => (agent.state === "ended" ? {} : { state: "paused", doing: since("paused", entry) }));
       return stale("agents");
@@ -196,10 +196,15 @@ function apply(next, change, entry) {
       touch(entry.agent, (agent) => (halted(agent) ? {} : { state: "parked", doing: undefined }));
       return stale("agents", "tasks");
     case "agent_resumed":
+      touch(entry.agent, (agent) => (agent.state === "ended" ? {} : resting(agent)));
+      return stale("agents", "tasks", "questions");
     case "agent_stopped":
-      // A stop does not end a pause.
-      touch(entry.agent, (agent) => (agent.state === "ended" || (agent.state === "paused" && entry.event === "agent_stopped")
-        ? {} : resting(agent)));
+      touch(entry.agent, (agent) => {
+        if (agent.state === "ended") return {};
+        const left = stopped(agent);
+        // A stop does not end a pause.
+        return agent.state === "paused" ? left : { ...left, ...resting({ ...agent, ...left }) };
+      });
       return stale("agents", "tasks", "questions");
     case "message_accepted":
       if (entry.to === "user" || entry.from === "user") stale("questions", "tasks");
@@ -252,6 +257,15 @@ const RESTS = ["idle", "waiting", "asking"];
 /** Whether the agent waits until the person allows or refuses a call. The turn of such an agent has not ended. */
 function asksAboutCall(agent) {
   return agent.state === "asking" && agent.doing?.about?.question === undefined;
+}
+
+/**
+ * What a stopped agent still waits for. A stop takes its messages away, and its questions to the person. But root works in
+ * several tasks, and this may be the stop of one of them. So what root waits for stays until the agents are read again.
+ */
+function stopped(agent) {
+  if (agent.id === "root") return {};
+  return { waiting: 0, waitsFor: agent.waitsFor.filter((one) => one !== "user") };
 }
 
 function since(state, entry) {
