@@ -371,7 +371,7 @@ pub(crate) async fn park(
     let conversation = conversation.clone();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
-            if turns::to_do(&mut tx.connection, &conversation).await? == ToDo::Nothing
+            if !turns::has_work(&mut tx.connection, &conversation).await?
                 || !holds::insert(tx, &conversation, &reason).await?
             {
                 return Ok(());

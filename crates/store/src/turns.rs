@@ -96,6 +96,12 @@ pub async fn to_do(connection: &mut Connection, conversation: &Conversation) -> 
     })
 }
 
+/// Returns whether a conversation has an open turn or queued mail, even if it may not go on.
+pub async fn has_work(connection: &mut Connection, conversation: &Conversation) -> Result<bool, Error> {
+    let row = read_to_do(connection, conversation).await?;
+    Ok(open_in(&row).is_some() || row.get("mail"))
+}
+
 /// Whether a conversation may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayGoOn {

@@ -574,9 +574,16 @@ async fn a_parked_agent_does_nothing_until_it_is_released() {
 async fn an_agent_without_work_is_not_parked() {
     let world = World::new().await;
     let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
-    park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
-    assert_eq!(world.query("SELECT agent FROM holds").await, [""; 0]);
-    assert_eq!(world.query("SELECT id FROM messages").await, [""; 0]);
+    for is_paused in [false, true] {
+        if is_paused {
+            world
+                .write(|tx| Box::pin(async move { polity_store::agents::pause(tx, &AgentId::root()).await }))
+                .await;
+        }
+        park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
+        assert_eq!(world.query("SELECT agent FROM holds").await, [""; 0], "{is_paused}");
+        assert_eq!(world.query("SELECT id FROM messages").await, [""; 0], "{is_paused}");
+    }
 }
 
 #[tokio::test]
