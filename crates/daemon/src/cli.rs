@@ -101,6 +101,9 @@ pub(crate) enum Command {
     /// Refuse a call that an agent asks about.
     Deny(remote::approvals::DenyArguments),
     /// Stop a task, or the work of an agent and all its descendants; the agents stay and can still receive messages.
+    ///
+    /// What the agents were asked to do fails, and their questions to you are dropped. Agents that were parked are parked
+    /// no longer; agents that are paused stay paused.
     Stop(remote::steer::Arguments),
     /// Pause an agent and all its descendants: these agents do nothing until you resume them.
     Pause(remote::steer::Arguments),

@@ -544,7 +544,7 @@ export default {
   "stop": "Stop",
   "stop.done": "{n} agent stopped.|{n} agents stopped.",
   "stop.question": "Stop {name}?",
-  "stop.what": "It gives up its current work and everything it was asked to do. It stays, and you can still write to it.",
+  "stop.what": "It gives up its current work and everything it was asked to do, and its questions to you are dropped. If it is parked, it is parked no longer. It stays, and you can still write to it.",
   "stop.task": "Its agents give up their work in this task. They continue their work in other tasks.",
   "system": "system",
   "task": "Task",
