@@ -285,11 +285,13 @@ async fn stop_one(
     events::append(tx, &Event::AgentStopped { task: task.clone(), agent: agent.clone() }).await?;
     // The person stopped the work, so the person needs no notice.
     asked.retain(|(asker, _)| !asker.is_user() && !meant.contains(asker));
-    if !asked.is_empty() && !tasks::is_open(&mut tx.connection, task).await? {
+    // Each asker gets one notice. It names the newest request of the asker, because the newest comes last in `asked`.
+    let newest: BTreeMap<AgentId, MessageId> = asked.into_iter().collect();
+    if !newest.is_empty() && !tasks::is_open(&mut tx.connection, task).await? {
         // The task is not open. Open it again, because the notices give the askers work.
         tasks::wake(tx, task).await?;
     }
-    for (asker, message) in asked {
+    for (asker, message) in newest {
         let notice = Notice::Stopped { agent: agent.clone(), message: message.clone() };
         apply::tell(tx, snapshot, task, &asker, notice, Some(message)).await?;
     }

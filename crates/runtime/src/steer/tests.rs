@@ -645,6 +645,19 @@ async fn failures_from_before_a_stop_do_not_count_even_if_nobody_was_parked() {
 }
 
 #[tokio::test]
+async fn an_asker_with_several_requests_to_a_stopped_agent_is_told_once() {
+    let (world, reader) = with_reader().await;
+    world.begin_turn(&reader).await;
+    world.say("root", &reader, json!("and this?")).await;
+    stop_of(&world, Target::Agent(AgentId::new(reader.as_str()))).await;
+    let states = format!("SELECT state FROM messages WHERE receiver = '{reader}'");
+    assert_eq!(world.query(&states).await, ["failed", "failed"]);
+    let newest = format!("SELECT id FROM messages WHERE receiver = '{reader}' ORDER BY seq DESC LIMIT 1");
+    let told = "SELECT body ->> 'message' FROM messages WHERE receiver = 'root' AND sender = 'system'";
+    assert_eq!(world.query(told).await, world.query(&newest).await);
+}
+
+#[tokio::test]
 async fn a_question_of_a_stopped_agent_to_the_person_is_dropped() {
     let world = World::new().await;
     let question = json!({"message_type": "collaboration_request", "text": "which page?"});
