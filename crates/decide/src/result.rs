@@ -151,6 +151,12 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_would_take_long_is_refused() {
+        let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        assert_eq!(read(&twice).unwrap_err(), "refers to itself in several ways for the same value");
+    }
+
+    #[test]
     fn a_hostile_schema_costs_little() {
         let fits = |schema: Value, text: &str| fit(&Payload::text(text), &[schema]);
         // A validator that backtracks would never finish this pattern.
