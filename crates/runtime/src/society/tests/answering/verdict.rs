@@ -18,6 +18,8 @@ struct Message {
     expects_answer: bool,
     is_final: bool,
     is_report: bool,
+    /// The type of the message is `general`, as it is for closing texts.
+    is_general: bool,
     state: String,
     answered_by: Option<String>,
     sent_in: Option<i64>,
@@ -86,6 +88,7 @@ async fn read(connection: &mut Connection) -> Society {
             expects_answer: text("expects") == "answer",
             is_final: text("finality") == "final",
             is_report: text("type") == "status_report",
+            is_general: text("type") == "general",
             state: text("state"),
             answered_by: optional("answered_by"),
             sent_in: row.get("sent_in"),
@@ -179,8 +182,15 @@ impl Society {
         let Some((answer, sent_in)) = answer.and_then(|answer| Some((answer, answer.sent_in?))) else {
             return false;
         };
+        let is_last = |message: &Message| {
+            self.messages.values().all(|other| other.sent_in != Some(sent_in) || other.id <= message.id)
+        };
         let ended_it = |message: &Message| {
-            let is_closing = message.sent_in == Some(sent_in) && self.turns[&sent_in].text == message.words;
+            // A model can also send the words of its closing text with a tool, before the turn ends.
+            let is_closing = message.sent_in == Some(sent_in)
+                && message.is_general
+                && self.turns[&sent_in].text == message.words
+                && is_last(message);
             message.sender == answer.sender && (is_closing || message.sent_in > Some(sent_in))
         };
         let mut earlier = self.messages.values().take_while(|message| message.id.as_str() < later);
