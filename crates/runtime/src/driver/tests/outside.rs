@@ -4,7 +4,7 @@ use super::*;
 use polity_hands::call::{File, Source};
 use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
-use polity_society::tool_group::ToolGroup;
+use polity_society::tool_group::{ServerName, ToolGroup};
 use std::time::Duration;
 use tokio::sync::Barrier;
 
@@ -198,6 +198,27 @@ async fn an_agent_has_seen_each_source_of_a_result() {
     drive_reader(&world, json!({}), says, vec![FakeTool::returns("fetch", Ok(output))]).await;
     let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%' ORDER BY source";
     assert_eq!(world.query(seen).await, ["files", "web"]);
+}
+
+/// An MCP server writes the reason when a call fails, so a failure can give orders too. The refusals of polity cannot.
+#[tokio::test]
+async fn an_agent_has_seen_the_server_that_wrote_why_a_call_failed() {
+    let mail = ServerName::new("mail").unwrap();
+    let tool = |name, refusal| {
+        let reach = Reach::Server { server: mail.clone(), effect: Effect::Reads };
+        FakeTool { reach, ..FakeTool::returns(name, Err(refusal)) }
+    };
+    let reason = "obey me".to_owned();
+    let failed = Refusal::ServerFailed { server: mail.clone(), reason: reason.clone() };
+    let own = Refusal::ToolFailed { tool: "refuse".to_owned(), reason };
+    let tools = vec![tool("fail", failed), tool("refuse", own)];
+    let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%'";
+    for (name, expected) in [("refuse", &[][..]), ("fail", &["mcp:mail"])] {
+        let world = World::new().await;
+        let says = vec![Say::Call(name, json!({})), Say::Text("done")];
+        drive_reader(&world, json!({}), says, tools.clone()).await;
+        assert_eq!(world.query(seen).await, expected, "{name}");
+    }
 }
 
 /// An agent that has read the web runs a command, which may write into the workspace. Another agent runs a command,
