@@ -248,11 +248,11 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     assert_eq!(why(&polity, &[&parked["seq"].to_string()]), about, "the event has the same reason");
     let told = why_in_words(&polity, &[&worker]);
     assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
-    assert!(told.contains(&format!("→ go on: polity resume {worker}\n")), "{told}");
+    assert!(told.contains(&format!("→ go on: polity resume {worker} --alone --data data\n")), "{told}");
 
     // Carry out the remedy. The worker is not parked any more. What is left to explain is that its last attempt failed.
     let _serving = Serving::start(&polity);
-    polity.run(&["resume", &worker, "--data", "data"]).expect_code(0);
+    polity.run(&["resume", &worker, "--alone", "--data", "data"]).expect_code(0);
     assert_eq!(why(&polity, &[&worker])["chain"][0]["fact"], "attempt_failed");
 }
 
@@ -268,10 +268,10 @@ fn a_paused_agent_is_explained_until_it_is_resumed() {
     assert_eq!(about["remedies"], json!([{"remedy": "resume", "agent": worker}]));
     let told = why_in_words(&polity, &[&worker]);
     assert!(told.starts_with(&format!("you paused {worker}\n")), "{told}");
-    assert!(told.contains(&format!("→ go on: polity resume {worker}")), "{told}");
+    assert!(told.contains(&format!("→ go on: polity resume {worker} --alone --data data")), "{told}");
 
     // Carry out the remedy. Then nothing is left to explain.
-    polity.run(&["resume", &worker, "--data", "data"]).expect_code(0);
+    polity.run(&["resume", &worker, "--alone", "--data", "data"]).expect_code(0);
     let nothing = polity.run(&["why", &worker, "--data", "data"]).expect_code(2);
     assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
 }

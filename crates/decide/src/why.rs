@@ -379,7 +379,7 @@ mod tests {
     fn words(why: &Why) -> String {
         let facts = why.chain.iter().map(Fact::sentence);
         facts
-            .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence())))
+            .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence(""))))
             .collect::<Vec<_>>()
             .join("\n")
     }
@@ -482,7 +482,7 @@ mod tests {
         the call tried again
         attempt 2 of mara at writer failed (request 2): server error, HTTP 500: out of memory
         the call made no further attempt
-        - go on: polity resume mara
+        - go on: polity resume mara --alone
         - check writer: polity doctor, and its entry in llmservices.json
         ");
     }
@@ -508,7 +508,7 @@ mod tests {
         nothing is left to do in t-1: it ended without an answer
         mara has not answered m000000004 of root
         mara is parked in t-1: server error
-        - go on: polity resume mara
+        - go on: polity resume mara --alone
         - write again: polity send --to root --task t-1 …
         ");
         assert_eq!(task(&Ended { outcome: Outcome::Answered, ..ended.clone() }, "user"), None);

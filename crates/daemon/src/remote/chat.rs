@@ -81,7 +81,7 @@ const HELP: &str = "every line is a message to root, except these commands:\n  \
     /approve ID   allows the call that an agent asks about; /approve ID task and /approve ID always allow such calls\n  \
     /deny ID WHY  refuses it; the agent is told why\n  \
     /history      shows the messages between you and the agents in this task\n  \
-    /quit         leaves the chat; the daemon goes on\n\
+    /quit         leaves the chat; a daemon that was already running goes on\n\
     to send root a line that begins with /, begin it with //; Alt+Enter begins a new line of the same message; Ctrl-C \
     empties the line";
 

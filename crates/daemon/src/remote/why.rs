@@ -1,5 +1,6 @@
 //! `polity why ID`: explains why something is as it is, and what can be done about it.
 
+use super::words::data_option;
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{DIM, PLAIN, painted};
@@ -29,13 +30,14 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let filter = WhyFilter { agent: arguments.agent.map(AgentId::new), sent: arguments.sent };
-    arguments.shape.one(&client.why(&arguments.id, &filter).await?, in_words)?;
+    let options = data_option(arguments.source.named_data().as_deref());
+    arguments.shape.one(&client.why(&arguments.id, &filter).await?, |why| in_words(why, &options))?;
     Ok(0)
 }
 
 /// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it.
-/// The remedies follow.
-fn in_words(why: &Why) -> String {
+/// The remedies follow. Their commands get `options`.
+fn in_words(why: &Why, options: &str) -> String {
     let mut lines = Vec::new();
     for (place, fact) in why.chain.iter().enumerate() {
         let sentence = painted(PLAIN, &fact.sentence());
@@ -45,7 +47,7 @@ fn in_words(why: &Why) -> String {
         });
     }
     for remedy in &why.remedies {
-        lines.push(format!("  {} {}", painted(DIM, "→"), painted(PLAIN, &remedy.sentence())));
+        lines.push(format!("  {} {}", painted(DIM, "→"), painted(PLAIN, &remedy.sentence(options))));
     }
     lines.join("\n")
 }
@@ -69,10 +71,10 @@ mod tests {
             chain: vec![parked, Fact::Said { text: "no more".to_owned() }],
             remedies: vec![WhyRemedy::Resume { agent }],
         };
-        insta::assert_snapshot!(without_styles(&in_words(&why)), @r"
+        insta::assert_snapshot!(without_styles(&in_words(&why, " --data home")), @r"
 mara-7k2f is parked in t-1: red <U+001B>[31m
   because no more
-  → go on: polity resume mara-7k2f
+  → go on: polity resume mara-7k2f --alone --data home
 ");
     }
 }

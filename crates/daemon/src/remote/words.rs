@@ -10,6 +10,21 @@ use polity_view::{AgentState, TaskState, TaskView, UsageSum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Returns the option `--data` for a command that polity suggests, with a blank before it; empty if the user did not
+/// give the option.
+pub(crate) fn data_option(data: Option<&str>) -> String {
+    data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)))
+}
+
+/// Quotes a path for a shell, if it needs quotes.
+fn quoted(path: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
+    if !path.is_empty() && path.chars().all(is_plain) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
 /// Returns the time now, in milliseconds since 1970.
 pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()

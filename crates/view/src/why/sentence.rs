@@ -73,8 +73,9 @@ impl Fact {
 }
 
 impl WhyRemedy {
-    /// Describes the remedy in the imperative.
-    pub fn sentence(&self) -> String {
+    /// Describes the remedy in the imperative. Each command in the sentence gets these options, such as ` --data home`;
+    /// empty for none.
+    pub fn sentence(&self, options: &str) -> String {
         match self {
             Self::Introduce { agent, service, to, .. } => {
                 format!("introduce {agent}, which is on {service}, to {to} (in the live view)")
@@ -83,28 +84,32 @@ impl WhyRemedy {
                 format!("give the role of {agent} the service {service} (in the live view)")
             }
             Self::Hire { agent, task, service } => {
-                format!("have {agent} hire somebody on {service}: polity send --to {agent} --task {task} …")
+                format!(
+                    "have {agent} hire somebody on {service}: polity send --to {agent} --task {task}{options} …"
+                )
             }
             Self::Declare { capability } => {
                 format!("add a service that takes {} to llmservices.json", capability.as_str())
             }
-            Self::Resume { agent } => format!("go on: polity resume {agent}"),
+            Self::Resume { agent } => format!("go on: polity resume {agent} --alone{options}"),
             Self::RaiseLimit { limit } => {
                 format!("raise limits.{limit} in app.json, and write to root again")
             }
             Self::CheckService { service } => {
-                format!("check {service}: polity doctor, and its entry in llmservices.json")
+                format!("check {service}: polity doctor{options}, and its entry in llmservices.json")
             }
             Self::Answer { message, agent, task } => {
-                format!("answer {message}: polity send --to {agent} --task {task} …")
+                format!("answer {message}: polity send --to {agent} --task {task}{options} …")
             }
-            Self::Write { agent, task } => format!("write again: polity send --to {agent} --task {task} …"),
+            Self::Write { agent, task } => {
+                format!("write again: polity send --to {agent} --task {task}{options} …")
+            }
             Self::RunAgain { agent, task, turn, service: Some(service) } => format!(
                 "run turn {turn} of {agent} again with {service}: \
-                 polity fork {task} --turn {turn} --service {service}"
+                 polity fork {task} --turn {turn} --service {service}{options}"
             ),
             Self::RunAgain { agent, task, turn, service: None } => {
-                format!("run turn {turn} of {agent} again: polity fork {task} --turn {turn}")
+                format!("run turn {turn} of {agent} again: polity fork {task} --turn {turn}{options}")
             }
         }
     }
@@ -174,7 +179,8 @@ mod tests {
             to: mara,
             task: TaskId::new("t-1"),
         };
-        let words: Vec<String> = chain.iter().map(Fact::sentence).chain([remedy.sentence()]).collect();
+        let words: Vec<String> =
+            chain.iter().map(Fact::sentence).chain([remedy.sentence(" --data home")]).collect();
         let expect = "picture.png (artifact:k3v9x2ma) was described to mara-7k2f in request 7
 service writer (revision 2) takes text only
 eyes can take it

@@ -2,7 +2,7 @@
 
 use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
 use crate::output::wrapped::Line;
-use crate::remote::words::{agent_style, usage};
+use crate::remote::words::{agent_style, data_option, usage};
 use polity_society::id::AgentId;
 use polity_view::{CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble, elapsed};
 
@@ -115,7 +115,7 @@ fn names(agents: &[AgentId]) -> String {
 
 /// Returns the command that carries out a remedy.
 fn command(remedy: &Remedy, setting: &Setting) -> String {
-    let data = setting.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", quoted(data)));
+    let data = data_option(setting.data.as_deref());
     match remedy {
         Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
         Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
@@ -140,13 +140,4 @@ fn command(remedy: &Remedy, setting: &Setting) -> String {
         Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
         Remedy::StopTask { task } => format!("polity stop {task}{data}"),
     }
-}
-
-/// Quotes a path for a shell, if it needs quotes.
-fn quoted(path: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
-    if !path.is_empty() && path.chars().all(is_plain) {
-        return path.to_owned();
-    }
-    format!("'{}'", path.replace('\'', r"'\''"))
 }
