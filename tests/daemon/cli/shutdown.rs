@@ -6,11 +6,11 @@ use std::time::Duration;
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use super::{ask, on_data, refused, served, told};
-use crate::support::app;
+use super::{ask, on_data, refused, told};
 use crate::support::files::files_below;
 use crate::support::hiring::Gate;
 use crate::support::serving::{Serving, answer_on};
+use crate::support::{app, home};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,9 @@ fn shutdown_lets_work_finish_and_returns_when_the_daemon_has_ended() {
         closed.pass();
         Answer::say("42")
     });
-    let (polity, daemon) = served(&server);
+    // With less time, the daemon could end before the answer arrives.
+    let polity = home(&server, &json!({"shutdownGraceMs": PATIENCE.as_millis() as u64}));
+    let daemon = super::serve(&polity);
     told(&polity, &["send", "how much?"]);
     server.wait_until(PATIENCE, |requests| requests.len() == 1);
     let mut ending = polity.spawn(&on_data(&["shutdown", "--json"]));
