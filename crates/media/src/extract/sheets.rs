@@ -125,7 +125,7 @@ fn write_time(time: &ExcelDateTime, sink: &mut Sink) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Replaces line breaks and tabs in a cell by spaces. Otherwise one cell would look like several cells.
+/// Replaces line breaks and tabs in a cell with spaces, because each of them would begin another cell or line.
 fn one_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }
