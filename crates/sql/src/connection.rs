@@ -56,6 +56,8 @@ pub struct Options {
     pub access: Access,
     /// When a commit counts as durable.
     pub journal: Journal,
+    /// How many KiB of the database's pages a connection keeps in memory at most.
+    pub cache: u32,
     /// Where connections run their statements.
     pub pace: Pace,
     /// Counts the statements that connections with these options run.
@@ -64,6 +66,8 @@ pub struct Options {
 
 /// How many prepared statements a connection keeps. The whole program has fewer statements than this.
 const PREPARED: usize = 400;
+/// SQLite's own limit for cached pages, in KiB.
+const CACHE: u32 = 2_000;
 /// How long a statement waits while another process has locked the database.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -75,6 +79,7 @@ impl Options {
             path: path.to_owned(),
             access,
             journal: Journal::AsItIs,
+            cache: CACHE,
             pace: Pace::Quick,
             statements: Arc::default(),
         }
@@ -110,6 +115,8 @@ impl Options {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // Savepoints and sorted rows stay in memory; otherwise SQLite writes temporary files for them.
         connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")?;
+        // A negative number is a size in KiB; a positive one would be a number of pages.
+        connection.execute_batch(&format!("PRAGMA cache_size = -{}", self.cache))?;
         connection.execute_batch(match self.journal {
             Journal::AsItIs => "",
             Journal::WalFull => "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",

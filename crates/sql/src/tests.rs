@@ -19,6 +19,15 @@ fn database() -> (tempfile::TempDir, Options, Connection) {
     (directory, options, connection)
 }
 
+#[tokio::test]
+async fn a_connection_caches_as_much_as_its_options_say() {
+    let (_directory, options, mut connection) = database();
+    let size = "SELECT cache_size FROM pragma_cache_size";
+    assert_eq!(query_scalar(size).fetch_one::<i64>(&mut connection).await.unwrap(), -2_000);
+    let mut large = Options { cache: 32 * 1024, ..options }.connect().unwrap();
+    assert_eq!(query_scalar(size).fetch_one::<i64>(&mut large).await.unwrap(), -32 * 1024);
+}
+
 fn values() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),

@@ -92,6 +92,10 @@ pub struct Conversation {
     pub task: polity_society::id::TaskId,
 }
 
+/// How many KiB of pages the writer keeps. With thousands of agents, each commit touches pages all over the database; in
+/// a cache of SQLite's usual 2 MB, the writer would find few of them, and fewer the larger the database grows.
+const WRITER_CACHE: u32 = 32 * 1024;
+
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// An error of the database.
@@ -263,6 +267,7 @@ impl Store {
                 Durability::Full => Journal::WalFull,
                 Durability::Normal => Journal::WalNormal,
             },
+            cache: WRITER_CACHE,
             ..Options::new(file, Access::Create)
         };
         polity_points::point!("store::created");
@@ -275,7 +280,7 @@ impl Store {
         polity_points::point!("store::migrated");
         let newest_event = events::newest(&mut connection).await?;
         let statements = Arc::clone(&options.statements);
-        let to_read = Options { access: Access::Read, journal: Journal::AsItIs, ..options };
+        let to_read = Options { statements: Arc::clone(&statements), ..Options::new(file, Access::Read) };
         let readers = Readers::open(&to_read).map_err(open)?;
         let place = Arc::new(Place::of(file).map_err(|error| open(polity_sql::Error::Io(error)))?);
         let started = writer::start(connection, newest_event, Arc::clone(&place));
