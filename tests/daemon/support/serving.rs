@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Polity, Running};
 use serde_json::Value;
@@ -84,7 +84,10 @@ impl Serving {
         stream.write_all((self.head(line, &more) + body).as_bytes()).expect("a request");
         let mut reader = BufReader::new(stream);
         let mut read = String::new();
+        let begun = Instant::now();
         while !read.lines().last().is_some_and(|line| line.contains(first)) {
+            // The daemon sends signs of life, so no single line takes too long.
+            assert!(begun.elapsed() < PATIENCE, "{first:?} does not come: {read}");
             assert!(reader.read_line(&mut read).expect("a line") > 0, "{first:?} is not in: {read}");
         }
         reader

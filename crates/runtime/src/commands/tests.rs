@@ -36,7 +36,8 @@ async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     world.settle_signals().await;
     while world.signals.bells.try_recv().is_ok() {}
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
-    assert_eq!(world.signals.bells.recv().await, Some(Bell::Mailbox(world.of("root"))), "it wakes the agent");
+    let woken = tokio::time::timeout(Duration::from_secs(60), world.signals.bells.recv()).await;
+    assert_eq!(woken, Ok(Some(Bell::Mailbox(world.of("root")))), "it wakes the agent");
     // After a crash, the end of the same command is reported again. Root must not be told twice.
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();

@@ -275,7 +275,10 @@ impl World {
     }
 
     pub(super) async fn call(&self, name: &str, arguments: Value) -> Result<Output, Refusal> {
-        self.tool(name).await.run(invocation(arguments)).await
+        let tool = self.tool(name).await;
+        // The time limit of a call is at most `PATIENCE`.
+        let called = tokio::time::timeout(2 * PATIENCE, tool.run(invocation(arguments))).await;
+        called.unwrap_or_else(|_| panic!("{name} does not end"))
     }
 
     /// Calls a tool that must fail, and returns the reason.
