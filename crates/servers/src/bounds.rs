@@ -12,6 +12,8 @@ pub struct Bounds {
     pub first_list: Duration,
     /// Time in which a stopped server must end by itself. After this time, polity kills the server.
     pub stop: Duration,
+    /// Maximum time for which polity waits, after the end of a server, for the last line of its standard error.
+    pub last_line: Duration,
     /// Maximum time for a server to read the message that cancels a call. If the server takes longer, it is started
     /// again.
     pub unread: Duration,
@@ -54,6 +56,7 @@ impl Default for Bounds {
             start: Duration::from_secs(60),
             first_list: Duration::from_secs(10),
             stop: Duration::from_secs(2),
+            last_line: Duration::from_secs(1),
             unread: Duration::from_secs(60),
             reconnect: Duration::from_secs(5),
             first_pause: Duration::from_secs(1),

@@ -5,7 +5,7 @@ use crate::config::{Http, Launch, Process};
 use crate::errors::{chain, in_handshake};
 use crate::launch::{Started, Tree};
 use crate::server::Server;
-use crate::stderr::{LastLine, drain};
+use crate::stderr::LastLine;
 use crate::wire::{Paced, Watched};
 use futures::future::{BoxFuture, FutureExt};
 use http::{HeaderName, HeaderValue};
@@ -124,7 +124,7 @@ async fn over_pipes(
     })?;
     let Started { stdin, stdout, stderr, mut tree } = started;
     let launch = server.config.launch.clone();
-    tokio::spawn(drain(stderr, server.name.clone(), launch, server.bounds, last.clone()));
+    last.read_from(stderr, server.name.clone(), launch, server.bounds);
     let (count, too_long) = watch::channel(0);
     let stdout = Watched::new(stdout, &server.bounds, count);
     let transport =

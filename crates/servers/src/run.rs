@@ -52,7 +52,12 @@ pub(crate) async fn run(server: Arc<Server>, published: watch::Sender<Published>
         run.connection.send_replace(None);
         let End::Failed { why, lasted } = end else { return };
         failures = failures.after(lasted, &run.server.bounds);
-        run.report(&why, &last);
+        // Standard error has a pipe of its own, so the last line may arrive after polity has seen the end.
+        let said = tokio::select! {
+            said = last.at_end(run.server.bounds.last_line) => said,
+            () = stop.cancelled() => return,
+        };
+        run.report(&why, &said);
         tokio::select! {
             () = tokio::time::sleep(failures.pause(&run.server.bounds)) => {}
             () = stop.cancelled() => return,
@@ -136,10 +141,9 @@ impl Run {
         self.published.send_replace(Published { standing, tools });
     }
 
-    /// Publishes and logs why the server is not connected.
-    fn report(&self, why: &str, last: &LastLine) {
-        let said = last.get();
-        let said = if said.is_empty() { said } else { format!("; it last wrote: {said}") };
+    /// Publishes and logs why the server is not connected. `said` is the last line of its standard error.
+    fn report(&self, why: &str, said: &str) {
+        let said = if said.is_empty() { String::new() } else { format!("; it last wrote: {said}") };
         let why = self.server.config.launch.hide_secrets(&format!("{why}{said}"));
         let why = on_one_line(&why, self.server.bounds.line_chars);
         tracing::warn!(server = %self.server.name, why, "MCP server is not connected");

@@ -5,27 +5,52 @@ use crate::config::Launch;
 use crate::text::on_one_line;
 use polity_society::tool_group::ServerName;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::task::TaskTracker;
 
 /// Maximum number of lines to log for one run of a server. Further lines are read, but not logged.
 const LOGGED_LINES: usize = 1_000;
 
 /// The last line that a server has written to standard error.
 #[derive(Clone, Default)]
-pub(crate) struct LastLine(Arc<Mutex<String>>);
+pub(crate) struct LastLine {
+    line: Arc<Mutex<String>>,
+    /// The Tokio tasks that read standard error.
+    readers: TaskTracker,
+}
 
 impl LastLine {
-    pub(crate) fn get(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Reads standard error in a Tokio task of its own.
+    pub(crate) fn read_from(
+        &self,
+        stderr: impl AsyncRead + Send + Unpin + 'static,
+        server: ServerName,
+        launch: Launch,
+        bounds: Bounds,
+    ) {
+        self.readers.spawn(drain(stderr, server, launch, bounds, self.clone()));
+    }
+
+    /// Waits until standard error has been read to its end, and then returns the last line. If a process that outlives
+    /// the server keeps standard error open, returns the last line so far after `patience`.
+    pub(crate) async fn at_end(&self, patience: Duration) -> String {
+        self.readers.close();
+        let _ = tokio::time::timeout(patience, self.readers.wait()).await;
+        self.get()
+    }
+
+    fn get(&self) -> String {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn set(&self, line: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 }
 
 /// Reads standard error to its end. Keeps only one line of limited length in memory.
-pub(crate) async fn drain(
+async fn drain(
     mut stderr: impl AsyncRead + Unpin,
     server: ServerName,
     launch: Launch,

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, DuplexStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// A server with the tools `bad` and `good`. The server runs `fault` for each call of `bad`. It answers each call of
 /// `good` with the number of servers that were started before this server.
@@ -232,6 +233,53 @@ async fn a_server_that_ends_at_once_fails_with_what_it_wrote() {
     let standing = world.until(|standing| *standing != Standing::Starting).await;
     let Standing::Failed { why } = standing else { panic!("{standing:?}") };
     assert!(why.contains("no FILE given"), "{why}");
+}
+
+/// Makes a server that ends at its first call, and the receiver of the standard error that it leaves open.
+fn leaves_stderr_open() -> (Arc<Played>, UnboundedReceiver<DuplexStream>) {
+    let (leave, left) = unbounded_channel();
+    let script = played(move |mut side| {
+        let leave = leave.clone();
+        async move {
+            side.next_call(Generation::Previous, &json!([tool("bad")])).await;
+            let _ = leave.send(side.stderr);
+        }
+    });
+    (script, left)
+}
+
+/// Standard error has a pipe of its own. So polity may see the end of the server before it gets the last line.
+#[tokio::test]
+async fn the_reason_for_a_restart_has_a_last_line_that_comes_late() {
+    let (script, mut left) = leaves_stderr_open();
+    let bounds = Bounds {
+        last_line: PATIENCE,
+        first_pause: Duration::from_secs(300),
+        longest_pause: Duration::from_secs(300),
+        ..bounds()
+    };
+    let world = World::new(script, bounds, config(process("played", &[])));
+    assert!(world.fails("s__bad").await.contains("the connection ended"));
+    let mut stderr = left.recv().await.unwrap();
+    // In this time, polity could report the end too early.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stderr.write_all(b"out of memory\n").await.unwrap();
+    drop(stderr);
+    let standing = world.until(|standing| matches!(standing, Standing::Restarting { .. })).await;
+    let Standing::Restarting { why } = standing else { panic!("{standing:?}") };
+    assert!(why.ends_with("; it last wrote: out of memory"), "{why}");
+}
+
+/// A process that outlives the server may keep standard error open.
+#[tokio::test]
+async fn standard_error_that_stays_open_does_not_delay_the_restart_for_ever() {
+    let (script, mut left) = leaves_stderr_open();
+    let launcher = Arc::clone(&script);
+    let impatient = Bounds { last_line: Duration::from_millis(20), ..bounds() };
+    let world = World::new(script, impatient, config(process("played", &[])));
+    world.fails("s__bad").await;
+    let _stderr = left.recv().await.unwrap();
+    world.until(|_| launcher.starts.load(Ordering::SeqCst) == 2).await;
 }
 
 /// A server of the previous generation may end when it receives an unknown message. Polity then connects to the
