@@ -12,6 +12,7 @@ mod chaos;
 mod circles;
 mod cli;
 mod clumsy;
+mod commands;
 mod context;
 mod crash;
 mod crowds;
