@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use polity_sandbox::{Access, Error, Excerpt, How, Level, Limits, probe, spawn};
+use polity_sandbox::{Access, Error, Excerpt, How, Level, Limits, Running, probe, spawn};
 use tokio_util::sync::CancellationToken;
 
 use crate::bench::{Bench, CANARY, PATIENCE, entrance, exists, processes_with, text};
@@ -201,9 +201,7 @@ async fn a_command_can_be_cancelled() {
         let Some(bench) = Bench::at(level).await else { continue };
         let cancel = CancellationToken::new();
         let running = bench.spawn("echo begun; sleep 1000", &cancel).await;
-        while running.output().total_bytes == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until_it_prints(&running).await;
         cancel.cancel();
         let ended = tokio::time::timeout(PATIENCE, running.ended()).await.unwrap().unwrap();
         assert_eq!(ended.how, How::Cancelled, "{level:?}");
@@ -244,9 +242,7 @@ async fn a_dropped_command_ends() {
         let mark = format!("{}7{}", std::process::id(), level as u8);
         let running =
             bench.spawn(&format!("sleep {mark} & echo begun; sleep {mark}"), &CancellationToken::new()).await;
-        while running.output().total_bytes == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until_it_prints(&running).await;
         drop(running);
         wait_until_gone(&mark).await;
     }
@@ -286,6 +282,14 @@ async fn no_process_outlives_the_daemon() {
         }
         daemon.kill().await.unwrap();
         wait_until_gone(&mark).await;
+    }
+}
+
+async fn wait_until_it_prints(running: &Running) {
+    let begun = Instant::now();
+    while running.output().total_bytes == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the command prints nothing");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
