@@ -6,6 +6,7 @@ use polity_hands::call::Source;
 use polity_hands::tool::{Effect, Reach};
 use polity_society::approval::Answer;
 use polity_society::id::{ApprovalId, PermissionId, TaskId};
+use polity_society::tool_group::ServerName;
 use polity_store::approvals::Approval;
 use polity_view::{ApprovalFilter, ApprovalState, Outcome};
 
@@ -138,6 +139,54 @@ async fn always_holds_in_later_tasks_until_it_is_removed() {
     let twice = vec![Say::Call("pay", json!({})), Say::Text("paid")];
     drive(&world, &third, twice, std::slice::from_ref(&pay)).await;
     assert_eq!((pays("t-4").await, *runs.lock().unwrap()), (1, 4));
+}
+
+/// Without a rule, the person is asked once per task about a tool of an MCP server that may change something. So the
+/// answer `Answer::Yes` allows the further calls in the same task, but none in another task.
+#[tokio::test]
+async fn a_yes_to_a_question_that_is_asked_once_per_task_holds_for_this_task() {
+    let world = World::new().await;
+    let (pay, runs) = counted("pay");
+    let reach = Reach::Server { server: ServerName::new("bank").unwrap(), effect: Effect::Changes };
+    let pay = FakeTool { reach, ..pay };
+    let root = world.of("root");
+    let call = |amount: u32| Say::Call("pay", json!({"amount": amount}));
+    world.say("user", "root", json!("pay")).await;
+    drive(&world, &root, vec![call(1)], std::slice::from_ref(&pay)).await;
+    let asked = questions(&world).await;
+    assert_eq!((asked.len(), *runs.lock().unwrap()), (1, 0));
+    answer(&world, &asked[0].id, Answer::Yes, None).await;
+    drive(&world, &root, vec![call(2), Say::Text("paid")], std::slice::from_ref(&pay)).await;
+    assert_eq!((questions(&world).await.len(), *runs.lock().unwrap()), (1, 2));
+
+    world.add_task("t-2").await;
+    let other = Conversation { agent: AgentId::root(), task: TaskId::new("t-2") };
+    let user = Conversation { agent: AgentId::user(), ..other.clone() };
+    world.call_in(user, "send_message", json!({"to": "root", "payload": "pay"})).await;
+    drive(&world, &other, vec![call(3)], &[pay]).await;
+    assert_eq!((questions(&world).await.len(), *runs.lock().unwrap()), (2, 2));
+}
+
+#[tokio::test]
+async fn what_one_role_may_always_do_is_asked_about_in_another_role() {
+    let world = asking().await;
+    let (pay, runs) = counted("pay");
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let [buyer, clerk] =
+        [world.hire("root", "buyer", json!({})).await, world.hire("root", "clerk", json!({})).await];
+    let pays = || Say::Call("pay", json!({}));
+    world.say("root", &buyer, json!("pay")).await;
+    drive(&world, &world.of(&buyer), vec![pays()], std::slice::from_ref(&pay)).await;
+    answer(&world, &questions(&world).await[0].id, Answer::Always, None).await;
+    drive(&world, &world.of(&buyer), vec![pays(), Say::Text("paid")], std::slice::from_ref(&pay)).await;
+    assert_eq!((questions(&world).await.len(), *runs.lock().unwrap()), (1, 2));
+
+    world.say("root", &clerk, json!("pay")).await;
+    drive(&world, &world.of(&clerk), vec![pays()], &[pay]).await;
+    let asked = questions(&world).await;
+    assert_eq!((asked.len(), *runs.lock().unwrap()), (2, 2));
+    assert_eq!((asked[0].state, asked[0].asked.role.as_str()), (ApprovalState::Open, "clerk"));
 }
 
 #[tokio::test]
