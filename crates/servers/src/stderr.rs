@@ -59,7 +59,8 @@ async fn drain(
 ) {
     let mut logged = 0;
     let mut log = |line: &[u8]| {
-        let line = launch.hide_secrets(&on_one_line(&String::from_utf8_lossy(line), bounds.line_chars));
+        // Hide secrets first: the beginning of a secret that is cut would not be recognized.
+        let line = on_one_line(&launch.hide_secrets(&String::from_utf8_lossy(line)), bounds.line_chars);
         if line.is_empty() {
             return;
         }
@@ -88,19 +89,33 @@ async fn drain(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Process, Sandbox};
+    use crate::config::{Process, Sandbox, Secret};
     use std::collections::BTreeMap;
+
+    fn launch(secrets: &[(&str, &str)]) -> Launch {
+        let env = secrets.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
+        Launch::Process(Process {
+            command: String::new(),
+            args: Vec::new(),
+            env: env.collect::<BTreeMap<_, _>>(),
+            cwd: None,
+            sandbox: Sandbox::Off,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_line_is_cut_only_after_its_secrets_are_hidden() {
+        let last = LastLine::default();
+        let bounds = Bounds { line_chars: 20, ..Bounds::default() };
+        let written = b"the key is abcdefghijklmnop\n";
+        let server = ServerName::new("s").unwrap();
+        drain(written.as_slice(), server, launch(&[("KEY", "abcdefghijklmnop")]), bounds, last.clone()).await;
+        assert_eq!(last.get(), "the key is [secret]");
+    }
 
     /// `drain` reads all of standard error, however long it is, and keeps a single short line.
     #[tokio::test]
     async fn standard_error_is_drained_and_bounded() {
-        let process = Process {
-            command: String::new(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-            sandbox: Sandbox::Off,
-        };
         let last = LastLine::default();
         let mut written = vec![b'a'; 3 << 20];
         written.extend("\nline".repeat(5_000).bytes());
@@ -108,7 +123,7 @@ mod tests {
         written.extend(vec![0xFF; 1 << 20]);
         let server = ServerName::new("s").unwrap();
         let bounds = Bounds { line_chars: 10, ..Bounds::default() };
-        drain(written.as_slice(), server, Launch::Process(process), bounds, last.clone()).await;
+        drain(written.as_slice(), server, launch(&[]), bounds, last.clone()).await;
         assert_eq!(last.get(), format!("{}…", "\u{fffd}".repeat(10)));
     }
 }
