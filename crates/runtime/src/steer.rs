@@ -4,15 +4,19 @@
 //! hired a child before the action, the action includes the child. Right after the action, the agent is paused or
 //! stopped, so it hires no child that the action would miss.
 
+mod outcome;
+
 use crate::driver::closing;
+use crate::rest;
+use outcome::{Scope, Touched, Withdrawn};
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::notice::Notice;
 use polity_store::Bell;
 use polity_store::{
-    Conversation, Error, Stopped, Store, Tx, agents, apply, commands, events, holds, messages, tasks, turns,
-    work,
+    Conversation, Error, Stopped, Store, Tx, agents, apply, commands, events, holds, messages, notes, tasks,
+    turns, work,
 };
 use polity_view::Event;
 use std::collections::btree_map::Entry;
@@ -100,8 +104,9 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
     write.await
 }
 
-/// Stops the work of agents: their turns stop, requests to them fail, their questions to the person are dropped, and
-/// they are parked no longer. The askers of the failed requests are told, except the person and the agents that this
+/// Stops the work of agents: their turns and commands stop, requests to them fail, their questions to the person are
+/// dropped, and so are the texts and artifacts that they have not delivered. They are parked no longer, and their failed
+/// turns no longer count. The askers of the failed requests are told, except the person and the agents that this
 /// action also stops. The agents stay in the society, and can get new messages; a paused agent stays paused. Returns
 /// the agents that had something to stop.
 pub(crate) async fn stop(
@@ -113,57 +118,44 @@ pub(crate) async fn stop(
         Box::pin(async move {
             let alone = matches!(target, Target::Agent(_));
             let meant = meant(tx, target).await?;
-            let is_root_meant = meant.iter().any(AgentId::is_root);
-            let mut touched: BTreeMap<TaskId, Before> = BTreeMap::new();
-            let mut withdrawn = BTreeSet::new();
+            let scope = match (meant.iter().any(AgentId::is_root), alone) {
+                (false, _) => Scope::Workers,
+                (true, true) => Scope::Root,
+                (true, false) => Scope::Everybody,
+            };
+            let mut touched: BTreeMap<TaskId, Touched> = BTreeMap::new();
             let mut stopped = Vec::new();
             for agent in &meant {
+                holds::forget_failures(tx, agent, None).await?;
                 let to_stop = work::to_stop(&mut tx.connection, agent).await?;
-                // Ring this bell even for an agent without messages and turns, because its only work may be a
-                // background command.
+                // Ring this bell even for an agent with nothing to stop, because a command that has just started is in
+                // no row yet.
                 tx.ring(Bell::EndCommands(agent.clone()));
                 if !to_stop.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));
                     stopped.push(agent.clone());
                 }
                 for task in to_stop {
-                    if let Entry::Vacant(entry) = touched.entry(task.clone()) {
-                        let before = before(tx, &task).await?;
-                        entry.insert(before);
-                    }
+                    touch(tx, &mut touched, &task).await?;
                     let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                    if stop_one(tx, &snapshot, &conversation, &meant).await? == Requests::Withdrawn {
-                        withdrawn.insert(task);
+                    let withdrawn = stop_one(tx, &snapshot, &conversation, &meant).await?;
+                    if let Some(touched) = touched.get_mut(&task) {
+                        touched.note(withdrawn);
                     }
                 }
             }
-            if !alone && is_root_meant {
+            if scope == Scope::Everybody {
                 for task in tasks::open(&mut tx.connection).await? {
-                    if let Entry::Vacant(entry) = touched.entry(task.clone()) {
-                        let before = before(tx, &task).await?;
-                        entry.insert(before);
-                    }
+                    touch(tx, &mut touched, &task).await?;
                 }
             }
-            for (task, before) in touched {
-                let takes_answer = if is_root_meant {
-                    true
-                } else if withdrawn.contains(&task) {
-                    // If another request of the person is unanswered, the outcome depends on that request.
-                    let after = tasks::standing(&mut tx.connection, &task).await?;
-                    after.is_some_and(|standing| !standing.unanswered)
-                } else {
-                    false
-                };
-                if before == Before::Owed && takes_answer {
-                    // Mark the task as stopped by the person. Then root gets no nudge about the missing answer, and the
-                    // task does not count as answered. A task that had its answer keeps its outcome.
-                    tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
-                }
+            release_others(tx, &snapshot, &meant).await?;
+            for (task, touched) in touched {
                 if !alone {
                     let to_user = Conversation { agent: AgentId::user(), task: task.clone() };
                     work::drop_delayed(tx, &to_user, &meant).await?;
                 }
+                touched.settle(tx, &task, scope).await?;
                 // Makes the supervisor check whether the task is over now.
                 tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
             }
@@ -186,24 +178,29 @@ pub(crate) async fn stop_task(
                 return Err(Stopped::Refused(SteerError::NoTask(task)));
             }
             let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
-            let before = before(tx, &task).await?;
+            let mut touched = Touched::read(tx, &task).await?;
             let mut stopped = Vec::new();
             for agent in &all {
+                holds::forget_failures(tx, agent, Some(&task)).await?;
                 if !work::to_stop(&mut tx.connection, agent).await?.contains(&task) {
                     continue;
                 }
                 let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                stop_one(tx, &snapshot, &conversation, &all).await?;
+                let withdrawn = stop_one(tx, &snapshot, &conversation, &all).await?;
+                if let Some(touched) = &mut touched {
+                    touched.note(withdrawn);
+                }
                 tx.ring(Bell::HaltIn(conversation));
                 stopped.push(agent.clone());
             }
-            if before == Before::Owed {
-                tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
-            }
+            release_others(tx, &snapshot, &all).await?;
             // A task that had its answer is not marked as stopped. Its commands would keep such a task open.
             tx.ring(Bell::EndCommandsOf(task.clone()));
-            let to_user = Conversation { agent: AgentId::user(), task };
+            let to_user = Conversation { agent: AgentId::user(), task: task.clone() };
             work::drop_delayed(tx, &to_user, &all).await?;
+            if let Some(touched) = touched {
+                touched.settle(tx, &task, Scope::Everybody).await?;
+            }
             // Makes the supervisor notice that the task is over.
             tx.ring(Bell::Mailbox(to_user));
             Ok(stopped)
@@ -233,36 +230,31 @@ async fn meant(tx: &mut Tx, target: Target) -> Result<Vec<AgentId>, Stopped<Stee
     Ok(agents::live_subtree(&mut tx.connection, &top).await?)
 }
 
-/// What the person expected from a task before a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// An answer, or the further messages that root has announced.
-    Owed,
-    Nothing,
+/// Reads the state of a task, unless it was read before in this stop.
+async fn touch(tx: &mut Tx, touched: &mut BTreeMap<TaskId, Touched>, task: &TaskId) -> Result<(), Error> {
+    if let Entry::Vacant(entry) = touched.entry(task.clone())
+        && let Some(read) = Touched::read(tx, task).await?
+    {
+        entry.insert(read);
+    }
+    Ok(())
 }
 
-/// Reads what the person expects from a task. The stop changes this, so it must be read before anything is stopped.
-async fn before(tx: &mut Tx, task: &TaskId) -> Result<Before, Error> {
-    let standing = tasks::standing(&mut tx.connection, task).await?;
-    let is_owed = standing.is_some_and(|standing| standing.unanswered || standing.expectant);
-    Ok(if is_owed { Before::Owed } else { Before::Nothing })
+/// Does what is due for agents that have waited only for turns that were stopped. The stopped agents themselves deliver
+/// nothing any more. `meant` are all agents that the action stops.
+async fn release_others(tx: &mut Tx, snapshot: &Snapshot, meant: &[AgentId]) -> Result<(), Error> {
+    tx.released.retain(|waited| !meant.contains(&waited.agent));
+    rest::after_waits(tx, snapshot).await
 }
 
-/// What a stop did to the open requests of the person to the stopped agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Requests {
-    Withdrawn,
-    /// The person had no open request to the agent.
-    None,
-}
-
-/// Stops the work of one agent in one task. `meant` are all agents that the same action stops.
+/// Stops the work of one agent in one task. `meant` are all agents that the same action stops. Returns which requests of
+/// the person were taken back.
 async fn stop_one(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
     meant: &[AgentId],
-) -> Result<Requests, Error> {
+) -> Result<Withdrawn, Error> {
     let Conversation { agent, task } = conversation;
     let mut asked: Vec<(AgentId, MessageId)> = messages::open_requests(&mut tx.connection, conversation)
         .await?
@@ -278,10 +270,12 @@ async fn stop_one(
     }
     asked.extend(work::drop_unread(tx, conversation).await?);
     // Withdraw the person's requests to this agent, so that no later message of the agent counts as their answer.
-    let withdrawn = work::withdraw(tx, conversation).await?;
+    let is_withdrawn = work::withdraw(tx, conversation).await?;
     work::drop_questions(tx, conversation).await?;
+    // Whether the agent has an open turn or waits for others, nothing of the stopped work is delivered later.
+    notes::forget_all(tx, conversation).await?;
     holds::release(tx, agent, Some(task)).await?;
-    commands::stopped(tx, agent, Some(task)).await?;
+    commands::stopped(tx, Some(agent), Some(task)).await?;
     events::append(tx, &Event::AgentStopped { task: task.clone(), agent: agent.clone() }).await?;
     // The person stopped the work, so the person needs no notice.
     asked.retain(|(asker, _)| !asker.is_user() && !meant.contains(asker));
@@ -295,7 +289,11 @@ async fn stop_one(
         let notice = Notice::Stopped { agent: agent.clone(), message: message.clone() };
         apply::tell(tx, snapshot, task, &asker, notice, Some(message)).await?;
     }
-    Ok(if withdrawn { Requests::Withdrawn } else { Requests::None })
+    Ok(match (is_withdrawn, agent.is_root()) {
+        (false, _) => Withdrawn::Nothing,
+        (true, false) => Withdrawn::FromWorkers,
+        (true, true) => Withdrawn::FromRoot,
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::commands;
 use crate::driver::{self, Abandoned};
 use crate::handles::Handles;
 use crate::rest;
-use polity_decide::idle::{Verdict, interim_is_final, verdict};
+use polity_decide::idle::{Background, Verdict, interim_is_final, verdict};
 use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
@@ -392,6 +392,10 @@ impl Supervisor {
                         };
                         let outcome = standing.outcome();
                         tasks::set_idle(tx, &task, worked.unwrap_or_default()).await?;
+                        if background == Background::Running {
+                            // These commands are ended after this transaction, and no agent is told.
+                            polity_store::commands::stopped(tx, None, Some(&task)).await?;
+                        }
                         events::append(tx, &Event::TaskIdle { task, outcome }).await?;
                         Ok(Settled::Idle)
                     }

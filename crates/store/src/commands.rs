@@ -10,8 +10,8 @@ const STARTED: &str =
     ON CONFLICT (id) DO NOTHING";
 const ENDED: &str = "INSERT INTO commands (id, agent, task, state) VALUES (?1, ?2, ?3, 'ended')
     ON CONFLICT (id) DO UPDATE SET state = 'ended'";
-const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE agent = ?1 AND state = 'running'
-    AND (?2 IS NULL OR task = ?2)";
+const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE state = 'running'
+    AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task = ?2)";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
@@ -41,9 +41,9 @@ pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<
     Ok(())
 }
 
-/// Notes that the background commands of an agent were stopped, in one task or in all tasks.
-pub async fn stopped(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
-    let query = polity_sql::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+/// Notes that background commands were stopped: the commands of one agent or of all agents, in one task or in all tasks.
+pub async fn stopped(tx: &mut Tx, agent: Option<&AgentId>, task: Option<&TaskId>) -> Result<(), Error> {
+    let query = polity_sql::query(STOPPED).bind(agent.map(AgentId::as_str)).bind(task.map(TaskId::as_str));
     query.execute(&mut tx.connection).await?;
     polity_points::point!("commands::stopped");
     Ok(())

@@ -1,6 +1,6 @@
 //! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
-//! until its agent is resumed or stopped. This releases the conversation. A row of `releases` is a conversation that
-//! was released, or stopped without being parked, and contains the last turn that the conversation had before.
+//! until its agent is resumed or stopped. This releases the conversation. A row of `releases` contains a turn of a
+//! conversation: turns that failed before this turn, and the turn itself, no longer count.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -14,11 +14,15 @@ const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 AND (?2 IS NULL OR tas
 const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
     ON CONFLICT DO UPDATE SET turn = excluded.turn";
+const FORGET_FAILURES: &str = "INSERT INTO releases (agent, task, turn)
+    SELECT agent, task, max(id) FROM turns WHERE agent = ?1 AND (?2 IS NULL OR task = ?2) AND state = 'failed'
+    GROUP BY agent, task
+    ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)";
 const OF_TASK: &str = "SELECT agent, reason FROM holds WHERE task = ?1 ORDER BY created_at, agent";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED, OF_TASK];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED, FORGET_FAILURES, OF_TASK];
 
 /// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
@@ -42,8 +46,7 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Vec<(
 }
 
 /// Releases the parked conversations of an agent, in one task or in all tasks, and returns them. Several failed turns
-/// in a row park a conversation. The turns that failed before the release no longer count towards this. If a task is
-/// given, they do not count either if the conversation was not parked.
+/// in a row park a conversation. The turns that failed before the release no longer count towards this.
 pub async fn release(
     tx: &mut Tx,
     agent: &AgentId,
@@ -53,10 +56,18 @@ pub async fn release(
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("holds::released");
     let released: Vec<TaskId> = rows.iter().map(|row| TaskId::new(row.get::<String, _>("task"))).collect();
-    let not_parked = task.filter(|task| !released.contains(task));
-    for task in released.iter().chain(not_parked) {
+    for task in &released {
         let query = polity_sql::query(RELEASED).bind(agent.as_str()).bind(task.as_str());
         query.execute(&mut tx.connection).await?;
     }
     Ok(released.into_iter().map(|task| Conversation { agent: agent.clone(), task }).collect())
+}
+
+/// Forgets the failed turns of an agent, in one task or in all tasks: they no longer count towards parking the agent.
+/// The conversations need not be parked.
+pub async fn forget_failures(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
+    let query = polity_sql::query(FORGET_FAILURES).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("holds::failures_forgotten");
+    Ok(())
 }

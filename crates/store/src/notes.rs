@@ -36,15 +36,29 @@ const STORED: &str =
     "SELECT DISTINCT a.rowid AS place, a.id, coalesce(a.filename, a.label) AS name FROM outputs o
     JOIN artifacts a ON a.id = o.artifact WHERE o.agent = ?1 AND o.task = ?2 AND o.asker = ?3 ORDER BY place";
 const FORGET: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2 AND asker = ?3";
-const FORGET_ALL: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2";
+const FORGET_OUTPUTS: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2";
+const FORGET_NOTES: &str = "DELETE FROM notes WHERE agent = ?1 AND task = ?2";
 const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND asker = 'user'
     UNION SELECT DISTINCT receiver FROM messages INDEXED BY messages_open
     WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state = 'done'";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[HOLD, HELD, ANYTHING, OF_REQUESTS, DROP, MADE, NAMED, UNNAMED, STORED, FORGET, FORGET_ALL, OWNERS];
+pub(super) const STATEMENTS: &[&str] = &[
+    HOLD,
+    HELD,
+    ANYTHING,
+    OF_REQUESTS,
+    DROP,
+    MADE,
+    NAMED,
+    UNNAMED,
+    STORED,
+    FORGET,
+    FORGET_OUTPUTS,
+    FORGET_NOTES,
+    OWNERS,
+];
 
 /// Stores a held text: a text that answers a request, but that is delivered later.
 pub async fn hold(
@@ -172,10 +186,13 @@ pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(
     Ok(())
 }
 
-/// Forgets the unnamed artifacts of an agent for all askers, because the agent's work has failed.
+/// Forgets the held texts and the unnamed artifacts of an agent for all askers, because the person has stopped the
+/// agent's work.
 pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
-    let query = polity_sql::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
-    query.execute(&mut tx.connection).await?;
+    for statement in [FORGET_OUTPUTS, FORGET_NOTES] {
+        let query = polity_sql::query(statement).bind(of.agent.as_str()).bind(of.task.as_str());
+        query.execute(&mut tx.connection).await?;
+    }
     polity_points::point!("notes::all_forgotten");
     Ok(())
 }

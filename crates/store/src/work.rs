@@ -1,4 +1,4 @@
-//! Finds and drops the work of an agent: open turns, unread messages and unanswered requests.
+//! Finds and drops the work of an agent: open turns, unread messages, unanswered requests, and what was made for them.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -21,7 +21,10 @@ const TO_STOP: &str = concat!(
     "
     UNION SELECT task FROM holds WHERE agent = ?1
     UNION SELECT task FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND expects = 'answer'
-    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')"
+    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT task FROM notes WHERE agent = ?1
+    UNION SELECT task FROM outputs WHERE agent = ?1
+    UNION SELECT task FROM commands INDEXED BY commands_running WHERE agent = ?1 AND state = 'running'"
 );
 const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
@@ -34,6 +37,12 @@ const DROP_DELAYED: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
 const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
+/// Whether the person has got a final message since sending the newest request that was taken back.
+const TOLD_SINCE: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_heard
+        WHERE task = ?1 AND receiver = 'user' AND sender <> 'system' AND finality = 'final' AND expects = 'nothing'
+        AND state NOT IN ('delayed', 'failed')
+        AND seq > (SELECT max(seq) FROM messages INDEXED BY messages_between WHERE task = ?1 AND sender = 'user'
+            AND expects = 'answer' AND answered_by IS NULL AND state = 'bounced'))";
 const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL AND receiver = 'user'
@@ -41,7 +50,8 @@ const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN 
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[TASKS, TO_STOP, DROP, DROP_DELAYED, WITHDRAW, DROP_QUESTIONS];
+pub(super) const STATEMENTS: &[&str] =
+    &[TASKS, TO_STOP, DROP, DROP_DELAYED, WITHDRAW, TOLD_SINCE, DROP_QUESTIONS];
 
 /// Returns the tasks in which an agent has work: an open turn, unread mail, or a request that it has not answered.
 pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
@@ -49,7 +59,8 @@ pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<T
 }
 
 /// Returns the tasks in which an agent can be stopped. In such a task, the agent has work (see [`tasks`]), or is
-/// parked, or has a question to the person that is unanswered or not due yet.
+/// parked, or has a question to the person that is unanswered or not due yet, or has texts or artifacts that it has not
+/// delivered, or runs a command in the background.
 pub async fn to_stop(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
     found(connection, TO_STOP, agent).await
 }
@@ -93,6 +104,20 @@ pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<bool, Error
     let done = query.execute(&mut tx.connection).await?;
     polity_points::point!("work::withdrawn");
     Ok(done.rows_affected() > 0)
+}
+
+/// Whether the person has got a final message since sending the newest request that was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldSince {
+    Something,
+    Nothing,
+}
+
+/// Returns whether the person has got a final message since sending the newest request that [`withdraw`] has taken
+/// back in a task.
+pub async fn told_since(connection: &mut Connection, task: &TaskId) -> Result<ToldSince, Error> {
+    let told: bool = polity_sql::query_scalar(TOLD_SINCE).bind(task.as_str()).fetch_one(connection).await?;
+    Ok(if told { ToldSince::Something } else { ToldSince::Nothing })
 }
 
 /// Drops the unanswered questions of an agent to the person, also those that are not due yet: nobody needs the answers

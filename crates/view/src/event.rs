@@ -46,9 +46,10 @@ pub enum Event {
         /// The new task.
         task: TaskId,
     },
-    /// Nothing is left to do in a task.
+    /// Nothing is left to do in a task. If the person then stops agents and this changes the outcome, the event comes
+    /// again.
     TaskIdle {
-        /// The task that became idle.
+        /// The idle task.
         task: TaskId,
         /// How the task ended.
         outcome: Outcome,

@@ -64,6 +64,7 @@ pub(super) const POINTS: &[&str] = &[
     "exchanges::failed",
     "holds::inserted",
     "holds::released",
+    "holds::failures_forgotten",
     "messages::inserted",
     "messages::taken",
     "messages::all_taken",
@@ -224,6 +225,7 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("work::delayed_dropped", "the same as for agents::paused"),
     ("work::withdrawn", "the same as for agents::paused"),
     ("notes::all_forgotten", "the same as for agents::paused"),
+    ("holds::failures_forgotten", "the same as for agents::paused"),
 ];
 
 /// Collects the name in every `point!("…")` below a directory.

@@ -355,7 +355,7 @@ async fn tell_askers(
 
 /// Ends a turn because the person stopped it. Every open call gets a result, and the messages of the turn are marked as
 /// failed. This works even if the records of the turn are damaged. No driver can end such a turn, because each driver
-/// fails.
+/// fails. The caller then calls [`rest::after_waits`].
 pub(crate) async fn stop(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -374,8 +374,6 @@ pub(crate) async fn stop(
     records::append(tx, conversation, open.id, &Record::Stopped { reason: reason.clone() }).await?;
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Stopped).await?;
-    notes::forget_all(tx, conversation).await?;
-    rest::after_waits(tx, snapshot).await?;
     note_end(tx, conversation, Some(reason)).await
 }
 

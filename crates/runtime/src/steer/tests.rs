@@ -1,3 +1,5 @@
+mod nothing_left;
+
 use super::*;
 use crate::handles::Handles;
 use crate::supervisor::Supervisor;
