@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
         let (section, registry) = configuration::look(config, network, running.as_ref()).await;
         let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
         let snapshot = registry.current();
-        let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await?;
+        let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await;
         let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
         Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
     };

@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
     let output = Output::new(Form::Text);
     output.problems(&problems);
     let (registry, _watch) = config::watched(registry);
-    let parts = models::parts(registry, &data.path)?;
+    let parts = models::parts(registry, &data.path);
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let society = tokio::select! {

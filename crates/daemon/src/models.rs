@@ -1,7 +1,6 @@
 //! The models of a society: model servers over HTTP, and the built-in rehearsal models, with which people try polity
 //! out. The scheme of a service's base URL decides whether a server or a rehearsal model is called.
 
-use crate::failure::Failure;
 use crate::hands::{hands, hands_without_servers};
 use futures::future::BoxFuture;
 use polity_hands::table::Hands;
@@ -9,15 +8,14 @@ use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Listener, Reply, Req
 use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
 use polity_runtime::Parts;
-use polity_view::in_full;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Returns the models, the tools and the configuration for a society that works in this process.
-pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failure> {
-    let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
+pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Parts {
     let hands = hands(data, &registry);
-    Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel }), hands))
+    let model = Models { http: HttpModel::default(), rehearsal: RehearsalModel };
+    with_model(registry, Arc::new(model), hands)
 }
 
 /// Returns a model, the tools and the configuration for a society that is only read. Such a society never calls the

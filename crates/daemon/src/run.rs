@@ -82,7 +82,7 @@ async fn in_this_process(
 ) -> Result<u8, Failure> {
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
-    let parts = models::parts(registry, &data.path)?;
+    let parts = models::parts(registry, &data.path);
     // Listen for signals before any agent works. Otherwise a signal would end the process at once, without stopping the
     // society first.
     let mut interruption = interruption()?;

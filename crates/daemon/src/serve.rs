@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
     let reports = registry.reports();
-    let parts = models::parts(registry, &data.path)?;
+    let parts = models::parts(registry, &data.path);
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let society = tokio::select! {

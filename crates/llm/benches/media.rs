@@ -73,7 +73,7 @@ fn body(endpoint: &Endpoint, pictures: usize) {
 
 fn call(endpoint: &Endpoint, pictures: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let model = HttpModel::new().unwrap();
+    let model = HttpModel::default();
     let say = |request: &Request| {
         black_box(runtime.block_on(model.call(endpoint, request, &polity_llm::Nobody)).unwrap());
     };

@@ -1,6 +1,6 @@
 //! Finds model servers on this machine, for users who have configured none.
 
-use crate::client::http_client;
+use crate::client::{Roots, http_client};
 use futures::stream::FuturesOrdered;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
@@ -105,7 +105,9 @@ fn usual_places() -> impl Iterator<Item = (ServerKind, String)> {
 }
 
 fn client(budget: Duration) -> Option<reqwest::Client> {
-    http_client(budget).inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
+    // All servers on this machine that are looked for speak plain HTTP.
+    let client = http_client(budget, Roots::None);
+    client.inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
 /// Asks all candidates (addresses at which a server may listen) at the same time. Returns the answers in the order of

@@ -6,8 +6,8 @@ mod transport;
 use crate::assemble::{Assembler, assemble_whole};
 use crate::chat::{CallError, ChatModel, FailureKind, Reply, Request};
 use crate::classify::{Failure, MAX_PARSED, not_an_answer, too_large};
-use crate::client::{SetupError, http_client};
-use crate::endpoint::{Endpoint, Timeouts};
+use crate::client::{Roots, http_client};
+use crate::endpoint::Endpoint;
 use crate::estimate::estimate_prompt_tokens;
 use crate::events::{Event, Splitter};
 use crate::listen::Listener;
@@ -38,7 +38,8 @@ use transport::{Answered, Pieces, Slot, Transport};
 pub struct HttpModel {
     answers: Budget,
     /// One client for each connect timeout, because the library `reqwest` can set this timeout only for a whole client.
-    clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
+    /// A client is built by the first call that needs it, so a start reads no root certificates.
+    clients: Arc<Mutex<HashMap<(Duration, Roots), reqwest::Client>>>,
 }
 
 /// Maximum memory for all answers that arrive at the same time, in bytes.
@@ -47,31 +48,28 @@ const ALL_ANSWERS: usize = 256 * 1024 * 1024;
 /// server.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
-impl HttpModel {
-    /// Sets up the client for the default connect timeout. Connects to nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the system's TLS cannot be set up.
-    pub fn new() -> Result<Self, SetupError> {
-        let usual = Timeouts::default().connect;
-        let clients = HashMap::from([(usual, http_client(usual)?)]);
-        Ok(Self { answers: Budget::new(ALL_ANSWERS), clients: Arc::new(Mutex::new(clients)) })
+impl Default for HttpModel {
+    fn default() -> Self {
+        Self { answers: Budget::new(ALL_ANSWERS), clients: Arc::default() }
     }
+}
 
-    fn client(&self, connect: Duration) -> Result<reqwest::Client, CallError> {
+impl HttpModel {
+    /// Returns the client for calls to an endpoint. Fails if the system's TLS cannot be set up.
+    fn client(&self, endpoint: &Endpoint) -> Result<reqwest::Client, CallError> {
+        let (connect, roots) = (endpoint.timeouts.connect, Roots::needed_for(&endpoint.base_url));
         // A panic elsewhere cannot leave a half-built client in the map.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&connect) {
+        if let Some(client) = clients.get(&(connect, roots)) {
             return Ok(client.clone());
         }
-        let client = http_client(connect).map_err(|error| CallError {
+        let client = http_client(connect, roots).map_err(|error| CallError {
             kind: FailureKind::Misconfigured,
             message: error.to_string(),
             status: None,
             retry_after: None,
         })?;
-        clients.insert(connect, client.clone());
+        clients.insert((connect, roots), client.clone());
         Ok(client)
     }
 
@@ -87,7 +85,7 @@ impl HttpModel {
         let exchange = Exchange { prompt_tokens: estimate_prompt_tokens(request), secrets: secrets.clone() };
         let body = Body::new(request, endpoint).to_json();
         let body = body.map_err(|error| exchange.unsent(&error.to_string()))?;
-        let client = self.client(endpoint.timeouts.connect)?;
+        let client = self.client(endpoint)?;
         let transport = Transport {
             client: client.clone(),
             stream: stream_of(endpoint),
@@ -130,7 +128,7 @@ impl ChatModel for HttpModel {
             match answered {
                 Ok(reply) => Ok(reply),
                 Err(failure) => {
-                    let client = self.client(endpoint.timeouts.connect)?;
+                    let client = self.client(endpoint)?;
                     Err(explain::explain(client, endpoint, failure).await)
                 }
             }
@@ -273,4 +271,25 @@ fn parsed(json: &[u8]) -> Result<Value, Failure> {
         return Err(too_large());
     }
     serde_json::from_slice(json).map_err(|_| not_an_answer(&String::from_utf8_lossy(json)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn clients_are_built_by_calls_and_plain_http_reads_no_root_certificates() {
+        let model = HttpModel::default();
+        let built = || model.clients.lock().unwrap().keys().copied().collect::<HashSet<_>>();
+        assert_eq!(built(), HashSet::new());
+        let local = Endpoint::new("http://127.0.0.1:9/v1", "m");
+        let connect = local.timeouts.connect;
+        for _ in 0..2 {
+            model.client(&local).unwrap();
+            assert_eq!(built(), HashSet::from([(connect, Roots::None)]));
+        }
+        model.client(&Endpoint::new("https://127.0.0.1:9/v1", "m")).unwrap();
+        assert_eq!(built(), HashSet::from([(connect, Roots::None), (connect, Roots::Machine)]));
+    }
 }

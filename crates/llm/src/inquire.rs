@@ -2,7 +2,7 @@
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, classify, not_an_answer};
-use crate::client::{SetupError, http_client};
+use crate::client::{Roots, SetupError, http_client};
 use crate::endpoint::Endpoint;
 use crate::network::network_error;
 use crate::scrub::scrub;
@@ -48,7 +48,7 @@ impl Inquirer {
     ///
     /// Fails if the system's TLS cannot be set up.
     pub fn new(connect: Duration) -> Result<Self, SetupError> {
-        Ok(Self { client: http_client(connect)? })
+        Ok(Self { client: http_client(connect, Roots::Machine)? })
     }
 
     /// Creates an inquirer that uses the connections of an existing client.

@@ -72,7 +72,7 @@ fn request() -> Request {
 }
 
 async fn call(endpoint: &Endpoint) -> Result<Reply, CallError> {
-    HttpModel::new().unwrap().call(endpoint, &request(), &Nobody).await
+    HttpModel::default().call(endpoint, &request(), &Nobody).await
 }
 
 /// Returns the error of a call to a server with this answer. Checks that a streamed call and a whole call fail in the
@@ -202,7 +202,7 @@ async fn opaque_fields_go_back_to_the_service_that_sent_them() {
     let result = Message::Tool { call_id: "c1".to_owned(), content: "{}".to_owned(), media: Vec::new() };
     let again =
         Request { messages: [request().messages, vec![answer, result]].concat(), ..Request::default() };
-    HttpModel::new().unwrap().call(&endpoint, &again, &Nobody).await.unwrap();
+    HttpModel::default().call(&endpoint, &again, &Nobody).await.unwrap();
     assert_eq!(server.seen()[1].1["messages"][1], rich_message());
 }
 
@@ -443,7 +443,7 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
     // One server closes the connection in an orderly way. The second server resets it.
     for then in [drop as fn(tokio::net::TcpStream), |socket| socket.set_zero_linger().unwrap()] {
         let (address, connections) = answers_once(then).await;
-        let model = HttpModel::new().unwrap();
+        let model = HttpModel::default();
         let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
         for _ in 0..20 {
             // The client may learn before, during or after its request that the connection is closed. At worst, the
@@ -461,7 +461,7 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
 async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
     // The server keeps the connection open but never reads from it again.
     let (address, _) = answers_once(std::mem::forget).await;
-    let model = HttpModel::new().unwrap();
+    let model = HttpModel::default();
     let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
     model.call(&endpoint, &request(), &Nobody).await.unwrap();
     let timeouts = Timeouts { first_byte: Some(Duration::from_millis(50)), ..Timeouts::default() };
@@ -517,7 +517,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
         })))
     })
     .await;
-    let (model, endpoint, request) = (HttpModel::new().unwrap(), server.endpoint(), request());
+    let (model, endpoint, request) = (HttpModel::default(), server.endpoint(), request());
     tokio::select! {
         answer = model.call(&endpoint, &request, &Nobody) => panic!("{answer:?}"),
         asked = told.recv() => assert_eq!(asked, Some("asked")),

@@ -2,7 +2,6 @@
 
 use super::Network;
 use super::report::{SERVICE, Section};
-use crate::failure::Failure;
 use futures::StreamExt;
 use polity_llm::{HttpModel, Inquirer};
 use polity_probe::{Correction, Finding, Times, corrections, examine, of_declaration};
@@ -18,14 +17,14 @@ pub(super) async fn look(
     inquirer: &Inquirer,
     network: Network,
     times: Times,
-) -> Result<(Vec<Section>, Vec<Correction>), Failure> {
-    let model = HttpModel::new().map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
+) -> (Vec<Section>, Vec<Correction>) {
+    let model = HttpModel::default();
     let looks = catalogue.services().iter().map(|service| look_at(service, inquirer, &model, network, times));
     let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
     let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
     // `--fix` edits `llmservices.json`, so it can correct services only if that file declares them.
     let is_file = *catalogue.origin() == Origin::File;
-    Ok((sections, corrections.into_iter().flatten().filter(|_| is_file).collect()))
+    (sections, corrections.into_iter().flatten().filter(|_| is_file).collect())
 }
 
 async fn look_at(

@@ -34,7 +34,7 @@ fn declaring(service: Service, input: &[Capability], output: &[Capability]) -> S
 
 async fn look(service: &Service, times: Times) -> Examination {
     let inquirer = Inquirer::new(LONG.question).unwrap();
-    let examination = examine(&inquirer, &HttpModel::new().unwrap(), service, times).await;
+    let examination = examine(&inquirer, &HttpModel::default(), service, times).await;
     let shown = format!("{:?}", examination.findings);
     assert!(!shown.contains("very-secret"), "{shown}");
     examination
