@@ -46,6 +46,7 @@ mod power;
 mod protocol;
 mod rebinding;
 mod rehearsal;
+mod release;
 mod remedies;
 mod runaways;
 mod sent;
