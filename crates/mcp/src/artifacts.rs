@@ -52,7 +52,8 @@ pub(crate) enum Block {
 pub(crate) struct Page {
     /// What is known about the artifact.
     pub(crate) artifact: ArtifactView,
-    /// The text of the page, if the artifact is a text.
+    /// The text of the page, if the bytes of the artifact are text: valid UTF-8, and without null characters unless the
+    /// artifact is of the kind `text`. A picture or sound that is shown itself has no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
     /// `offset` for the next page, if there is one.
