@@ -80,7 +80,8 @@ pub struct Ended {
     pub restored: Vec<PathBuf>,
 }
 
-/// Why a command ended. Whatever the reason is, all processes of the command were killed too.
+/// Why a command ended. Whatever the reason is, the processes of the command were killed, too. The kernel cannot always
+/// end them in time. Then the supervisor reports how many are left, and a warning is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The shell ended with this code. The code 128 + n means that signal n ended the shell.
