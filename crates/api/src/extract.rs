@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use polity_society::mime::MimeType;
 use polity_view::MAX_PAGE;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -94,5 +95,5 @@ pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -
 /// Whether the headers declare this content type for the body.
 pub(crate) fn is_content_type(headers: &HeaderMap, expected: &str) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    given.split(';').next().is_some_and(|given| given.trim().eq_ignore_ascii_case(expected))
+    MimeType::parse(given).is_some_and(|given| given == *expected)
 }

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Json, Router};
 use futures::StreamExt as _;
+use polity_society::mime::MimeType;
 use rmcp::ServerHandler;
 use rmcp::model::{
     ClientCapabilities, ElicitationCapability, Implementation, InitializeRequestParams, ProtocolVersion,
@@ -129,7 +130,7 @@ async fn way(request: Request) -> Result<(Request, Way), Response> {
 /// Returns whether a request announces that its body is JSON.
 fn is_json(request: &Request) -> bool {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    MimeType::parse(kind).is_some_and(|kind| kind == "application/json")
 }
 
 /// If the SDK has refused a JSON body, turns its response into an error of JSON-RPC. The SDK's own response is plain
