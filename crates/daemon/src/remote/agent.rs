@@ -2,7 +2,7 @@
 
 use super::agents;
 use super::words::{moment, name_of, now};
-use super::{Shape, Source};
+use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Page;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let id = AgentId::new(arguments.id);
-    let task = arguments.task.map(TaskId::new);
+    let task = named_task(&client, arguments.task).await?;
     if let Some(number) = arguments.sent {
         let sent = client.sent(number).await?;
         if sent.agent != id {

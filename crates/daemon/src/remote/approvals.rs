@@ -2,7 +2,7 @@
 
 pub(crate) mod terminal;
 
-use super::{At, Shape, Source};
+use super::{At, Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
 use crate::output::{complain, print, print_json};
@@ -88,7 +88,8 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
         return Ok(0);
     }
     let state = (!arguments.all).then_some(ApprovalState::Open);
-    let approvals = all(&client, arguments.task.map(TaskId::new), state).await?;
+    let task = named_task(&client, arguments.task).await?;
+    let approvals = all(&client, task, state).await?;
     arguments.shape.list(&approvals, "no agent asks whether it may make a call", |approvals| {
         approvals.iter().map(in_words).collect::<Vec<_>>().join("\n")
     })?;

@@ -1,11 +1,10 @@
 //! `polity why ID`: explains why something is as it is, and what can be done about it.
 
 use super::words::data_option;
-use super::{Shape, Source};
+use super::{Shape, Source, named_party};
 use crate::failure::Failure;
 use crate::output::table::{DIM, PLAIN, painted};
 use clap::Args;
-use polity_society::id::AgentId;
 use polity_view::{Why, WhyFilter};
 
 /// `polity why`
@@ -29,7 +28,7 @@ pub(crate) struct Arguments {
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
-    let filter = WhyFilter { agent: arguments.agent.map(AgentId::new), sent: arguments.sent };
+    let filter = WhyFilter { agent: named_party(&client, arguments.agent).await?, sent: arguments.sent };
     let options = data_option(arguments.source.named_data().as_deref());
     arguments.shape.one(&client.why(&arguments.id, &filter).await?, |why| in_words(why, &options))?;
     Ok(0)
@@ -56,7 +55,7 @@ fn in_words(why: &Why, options: &str) -> String {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use polity_society::id::TaskId;
+    use polity_society::id::{AgentId, TaskId};
     use polity_view::{Fact, WhyRemedy};
 
     #[test]
