@@ -164,8 +164,21 @@ fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
     let refused =
         polity.run(&["fork", &task, "--turn", &turn, "--prompt", "no", "--data", "data"]).expect_code(2);
     assert!(refused.stderr.contains("your message"), "{}", refused.stderr);
-    let told = ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
-    assert!(told.contains("all are ready"), "{told}");
+    let ended = polity.run(&["fork", &task, "--turn", &turn, "--wait", "--data", "data"]).expect_code(0);
+    assert!(ended.stdout.contains("all are ready"), "{}", ended.stdout);
+
+    // The command with `--wait` names the new task, and `polity tasks` marks both forks.
+    let tasks = json_lines(&ask(&polity, &["tasks", "--json"]));
+    let forks: Vec<&str> = tasks
+        .iter()
+        .filter(|one| one["forkedFrom"] == json!(task))
+        .filter_map(|one| one["id"].as_str())
+        .collect();
+    assert_eq!((tasks.len(), forks.len()), (3, 2), "{tasks:?}");
+    let newest = forks.iter().find(|id| **id != new).expect("the newest fork");
+    assert!(ended.stderr.starts_with(&format!("polity: {newest}: ")), "{}", ended.stderr);
+    let words = ask(&polity, &["tasks", "--all"]);
+    assert_eq!(words.matches(&format!("fork of {task}")).count(), 2, "{words}");
 }
 
 /// Plays a root that hires a worker. The worker stores a note as an artifact. When the person wants to see the note,

@@ -98,6 +98,7 @@ async function continues(page, daemon, original, fork, says) {
   await idle(daemon);
 
   await go(page, "tasks");
+  await page.locator(`tr[data-key="${fork}"] .fork-of`, { hasText: original }).waitFor();
   await page.locator(`tr[data-key="${original}"] .task-title button`).click();
   await page.locator("body[data-page=conversation]").waitFor();
   await continued(original);

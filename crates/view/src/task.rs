@@ -33,6 +33,9 @@ pub struct TaskView {
     pub usage: UsageSum,
     /// Number of unanswered questions from agents to the person.
     pub waiting_for_user: u64,
+    /// The task that this task was copied from, if it is a fork. Absent once the first events of the task are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<TaskId>,
 }
 
 /// Whether anything is left to do in a task.

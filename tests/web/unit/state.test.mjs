@@ -121,6 +121,13 @@ test("a task begins with its first line, and ends with its outcome", () => {
   assert.deepEqual([model.tasks.get("t").state, model.tasks.get("t").outcome], ["idle", "answered"]);
 });
 
+test("a fork knows which task it was copied from", () => {
+  const model = after(begun(agent("root")),
+    { seq: 11, at: 1, event: "task_started", task: "t" },
+    { seq: 12, event: "task_forked", task: "t", from: "s", turn: 3 });
+  assert.equal(model.tasks.get("t").forkedFrom, "s");
+});
+
 test("an event that is not known changes nothing but the number", () => {
   const model = begun(agent("root"));
   const next = after(model, { seq: 11, event: "something_new" });

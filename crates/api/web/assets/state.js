@@ -174,6 +174,8 @@ function apply(next, change, entry) {
     case "task_started":
       if (!next.tasks.has(entry.task)) change.set("tasks", entry.task, newTask(entry));
       return stale("tasks");
+    case "task_forked":
+      return touchTask(entry.task, { forkedFrom: entry.from });
     case "task_idle":
       touchTask(entry.task, { state: "idle", outcome: entry.outcome });
       return stale("tasks", "agents", "questions");

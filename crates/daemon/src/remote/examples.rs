@@ -204,6 +204,7 @@ pub(super) fn tasks() -> Vec<TaskView> {
         agents: 2,
         usage: sum(15),
         waiting_for_user: 0,
+        forked_from: None,
     };
     let id = |id: &str| TaskId::new(id);
     vec![
@@ -230,6 +231,7 @@ pub(super) fn tasks() -> Vec<TaskView> {
             state: TaskState::Idle,
             outcome: Some(Outcome::AwaitsUser),
             waiting_for_user: 1,
+            forked_from: Some(id("task-aaaa")),
             agents: 1,
             ..open.clone()
         },

@@ -3,7 +3,7 @@
 use super::At;
 use super::send::wait_for;
 use crate::failure::Failure;
-use crate::output::{Form, print, print_json};
+use crate::output::{Form, complain, print, print_json};
 use crate::prompt::read_text;
 use clap::Args;
 use polity_client::IdempotencyKey;
@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// Another answer to the question of an agent, if this turn began with your answer.
     #[arg(long, value_name = "TEXT")]
     answer: Option<String>,
-    /// Wait until nothing is left to do in the new task. Prints the messages for you on standard output, and exits with
-    /// the code of `polity run`.
+    /// Wait until nothing is left to do in the new task. Prints the id of the task on standard error and the messages for
+    /// you on standard output, and exits with the code of `polity run`.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -48,6 +48,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let fork = NewFork { turn: arguments.turn, service: arguments.service.map(ServiceId::new), text };
     let forked = client.fork(&TaskId::new(arguments.task), &fork, &IdempotencyKey::mint()).await?;
     if arguments.wait {
+        if form == Form::Text {
+            complain(&in_words(&forked));
+        }
         return wait_for(&client, &forked.task, &forked.agent, newest, form).await;
     }
     match form {

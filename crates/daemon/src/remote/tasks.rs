@@ -101,6 +101,7 @@ fn row(task: &TaskView) -> Vec<Cell> {
         1 => "1 agent".to_owned(),
         count => format!("{count} agents"),
     };
+    let forked = task.forked_from.as_ref().map_or_else(String::new, |from| format!("fork of {from}"));
     let title = match task.forgotten_at {
         Some(_) if task.title.is_empty() => "(removed to make room)",
         Some(_) | None => &task.title,
@@ -113,6 +114,7 @@ fn row(task: &TaskView) -> Vec<Cell> {
         Cell::new(HELD, &asked),
         Cell::new(DIM, &agents),
         Cell::new(DIM, &usage(&task.usage)),
+        Cell::new(DIM, &forked),
         Cell::new(PLAIN, title),
     ]
 }
@@ -126,10 +128,10 @@ mod tests {
     #[test]
     fn tasks_in_words() {
         insta::assert_snapshot!(without_styles(&words(&tasks())), @r#"
-task-aaaa  1970-01-01 00:00:00  answered                                                                                             (removed to make room)
-task-bbbb  1970-01-01 00:00:00  limited      stopped by maxTokensPerTask                     2 agents  15 calls, 24000 + 405 tokens  red <U+001B>[31m<U+0007> and more
-task-cccc  1970-01-01 00:00:00  awaits_user                               1 question to you  1 agent   15 calls, 24000 + 405 tokens  看看这张图片
-task-4x2k  1970-01-01 00:00:00  open                                                         2 agents  15 calls, 24000 + 405 tokens  看看这张图片
+task-aaaa  1970-01-01 00:00:00  answered                                                                                                                (removed to make room)
+task-bbbb  1970-01-01 00:00:00  limited      stopped by maxTokensPerTask                     2 agents  15 calls, 24000 + 405 tokens                     red <U+001B>[31m<U+0007> and more
+task-cccc  1970-01-01 00:00:00  awaits_user                               1 question to you  1 agent   15 calls, 24000 + 405 tokens  fork of task-aaaa  看看这张图片
+task-4x2k  1970-01-01 00:00:00  open                                                         2 agents  15 calls, 24000 + 405 tokens                     看看这张图片
 "#);
     }
 

@@ -21,7 +21,8 @@ macro_rules! said {
     };
 }
 
-/// The tasks, each with the beginning of its prompt.
+/// The tasks, each with the beginning of its prompt. The second event of a fork tells which task was copied. Only the
+/// first two events of a task are read, because a task can have many.
 const TASKS: &str = concat!(
     "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.created_at, t.forgotten_at,
     ",
@@ -30,7 +31,10 @@ const TASKS: &str = concat!(
     (SELECT count(*) FROM agents WHERE task = t.id) AS agents,
     (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE receiver = 'user' AND task = t.id
         AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')
-        + (SELECT count(*) FROM approvals WHERE task = t.id AND state = 'open') AS questions
+        + (SELECT count(*) FROM approvals WHERE task = t.id AND state = 'open') AS questions,
+    (SELECT CASE WHEN json_valid(body) THEN body ->> '$.from' END
+        FROM (SELECT kind, body FROM events INDEXED BY events_of_task WHERE task = t.id ORDER BY seq LIMIT 2)
+        WHERE kind = 'task_forked') AS forked_from
     FROM tasks t"
 );
 const TITLES: &str = concat!(
@@ -115,6 +119,7 @@ fn read(row: &Row) -> TaskView {
         agents: number("agents"),
         usage: UsageSum::default(),
         waiting_for_user: number("questions"),
+        forked_from: row.get::<Option<String>, _>("forked_from").map(TaskId::new),
     }
 }
 

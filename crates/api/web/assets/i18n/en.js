@@ -555,6 +555,7 @@ export default {
   "task.continue": "Continue: {title}",
   "task.files": "Files",
   "task.files.of": "Files and changes",
+  "task.fork_of": "fork of {from}",
   "task.new": "New task",
   "task.open": "at work",
   "task.parts": "Parts of this page",

@@ -555,6 +555,7 @@ export default {
   "task.continue": "继续：{title}",
   "task.files": "文件",
   "task.files.of": "文件与改动",
+  "task.fork_of": "{from} 的分叉",
   "task.new": "新任务",
   "task.open": "进行中",
   "task.parts": "本页各部分",

@@ -89,7 +89,8 @@ export function mountTasks(app) {
     h("td.task-title", {}, h("button.link", { type: "button", onclick: () => {
       app.chooseTask(task.id);
       app.go("conversation");
-    } }, task.title || task.id), h("div.id", {}, task.id)),
+    } }, task.title || task.id), h("div.id", {}, task.id),
+    task.forkedFrom ? h("div.id.fork-of", {}, t("task.fork_of", { from: task.forkedFrom })) : null),
     h("td.number", {}, short(task.agents)),
     h("td", {}, spent(app, task.usage)),
     h("td", {}, time(app, task.createdAt)),
