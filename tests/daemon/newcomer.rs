@@ -144,6 +144,10 @@ fn inside_a_poor_model() {
     let first = alone(&polity, "n\nn\n\n").expect_code(0);
     let mend = "Set model in llmservices.json to a model that calls tools";
     assert!(first.stdout.contains(mend), "{}", first.stdout);
+    for needs_tools in ["three experts", "--workspace", "--attach picture.png"] {
+        assert!(!first.stdout.contains(needs_tools), "{needs_tools:?} is in {}", first.stdout);
+    }
+    assert_eq!(first.stdout.matches("  polity run ").count(), 3, "{}", first.stdout);
     fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
     let answered = polity.run(&["run", "--attach", "picture.png", "look"]).expect_code(0);
     assert!(

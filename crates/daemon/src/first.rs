@@ -51,9 +51,8 @@ pub(crate) async fn run() -> Result<u8, Failure> {
 
     let mut found = None;
     match current.catalogue.origin() {
-        origin @ (Origin::File | Origin::Environment) => {
-            tell(&texts.fill(TextKey::FirstDeclared, &[("origin", &origin.to_string())]))?;
-        }
+        Origin::File => tell(&words::declared(TextKey::FirstOfFile, &texts))?,
+        Origin::Environment => tell(&words::declared(TextKey::FirstOfEnvironment, &texts))?,
         Origin::Discovered(_) | Origin::Rehearsal if current.settings.discover == Discover::On => {
             found = config::discover().await;
             tell_found(found.as_ref(), &texts).await?;

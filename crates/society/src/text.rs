@@ -347,6 +347,10 @@ text_keys! {
     FirstWelcome = "first.welcome" [];
     /// `polity` without arguments: a configuration already declares services.
     FirstDeclared = "first.declared" ["origin"];
+    /// `polity` without arguments: the words for the services of `llmservices.json`.
+    FirstOfFile = "first.of_file" [];
+    /// `polity` without arguments: the words for the service that environment variables declare.
+    FirstOfEnvironment = "first.of_environment" [];
     /// `polity` without arguments: a model server was found.
     FirstFound = "first.found" ["server", "url"];
     /// `polity` without arguments: no model server was found.
@@ -361,6 +365,14 @@ text_keys! {
     FirstWindowUnknown = "first.window_unknown" [];
     /// `polity` without arguments: warns that the context window of a service is small.
     FirstSmallWindow = "first.small_window" ["service", "window", "how"];
+    /// `polity` without arguments: how to get a larger context window from Ollama.
+    FirstEnlargeOllama = "first.enlarge_ollama" ["tokens"];
+    /// `polity` without arguments: how to get a larger context window from LM Studio.
+    FirstEnlargeLmStudio = "first.enlarge_lm_studio" ["tokens"];
+    /// `polity` without arguments: how to get a larger context window from llama.cpp.
+    FirstEnlargeLlamaCpp = "first.enlarge_llama_cpp" ["tokens"];
+    /// `polity` without arguments: how to get a larger context window from vLLM.
+    FirstEnlargeVllm = "first.enlarge_vllm" ["tokens"];
     /// `polity` without arguments: asks whether to write the proposed services to a file.
     FirstWrite = "first.write" ["path"];
     /// `polity` without arguments: asks whether to use the language of the locale.
@@ -383,8 +395,12 @@ text_keys! {
     FirstTools = "first.tools" [];
     /// `polity` without arguments: the heading of the sample prompts.
     FirstSamples = "first.samples" [];
-    /// `polity` without arguments: a sample prompt that is a question.
+    /// `polity` without arguments: a sample prompt that is a question to several agents.
     FirstSampleQuestion = "first.sample_question" [];
+    /// `polity` without arguments: a sample prompt that is a question to root alone.
+    FirstSampleAlone = "first.sample_alone" [];
+    /// `polity` without arguments: a sample prompt for a text that root writes alone.
+    FirstSampleLetter = "first.sample_letter" [];
     /// `polity` without arguments: a sample prompt about a picture.
     FirstSamplePicture = "first.sample_picture" [];
     /// `polity` without arguments: a sample prompt about a report.

@@ -63,6 +63,11 @@ fn joined(words: &[&str], texts: &Texts) -> String {
     words.join(if is_chinese { "、" } else { ", " })
 }
 
+/// Says which configuration declares services already. `origin` is the text about the origin of the services.
+pub(super) fn declared(origin: TextKey, texts: &Texts) -> String {
+    texts.fill(TextKey::FirstDeclared, &[("origin", texts.get(origin))])
+}
+
 /// Describes one service in a line.
 pub(super) fn of_service(service: &Service, texts: &Texts) -> String {
     let (can, _) = can(&[service], texts);
@@ -104,7 +109,7 @@ pub(super) fn warnings(services: &[&Service], texts: &Texts) -> Vec<String> {
     for service in services {
         let Some(window) = service.context_window.filter(|window| *window < SMALL_WINDOW) else { continue };
         let how = match ServerKind::usual_at(&service.endpoint.base_url) {
-            Some(server) => server.how_to_enlarge(GOOD_WINDOW),
+            Some(server) => how_to_enlarge(server, GOOD_WINDOW, texts),
             None => format!("contextWindow: {GOOD_WINDOW}"),
         };
         let values =
@@ -114,17 +119,37 @@ pub(super) fn warnings(services: &[&Service], texts: &Texts) -> Vec<String> {
     warnings
 }
 
-/// Returns three commands with sample prompts. One of them attaches a picture if a model accepts pictures, else a
-/// report.
+/// Returns, in the language of the texts, what [`ServerKind::how_to_enlarge`] returns in English.
+fn how_to_enlarge(server: ServerKind, tokens: u64, texts: &Texts) -> String {
+    let key = match server {
+        ServerKind::Ollama => TextKey::FirstEnlargeOllama,
+        ServerKind::LmStudio => TextKey::FirstEnlargeLmStudio,
+        ServerKind::LlamaCpp => TextKey::FirstEnlargeLlamaCpp,
+        ServerKind::Vllm => TextKey::FirstEnlargeVllm,
+    };
+    texts.fill(key, &[("tokens", &tokens.to_string())])
+}
+
+/// Returns three commands with sample prompts that the society can fulfil. Without tools, root hires nobody and opens no
+/// directory, so the samples then need root's own service only. One sample attaches a picture if an agent can see it,
+/// else a report, which polity itself turns into text.
 pub(super) fn samples(services: &[&Service], texts: &Texts) -> String {
-    let sees = services.iter().any(|service| has(service, &Capability::VISION, Direction::Input));
-    let picture = if sees { "--attach picture.png" } else { "--attach report.pdf" };
-    let of_picture = if sees { TextKey::FirstSamplePicture } else { TextKey::FirstSampleReport };
-    let lines = [
-        format!("  polity run \"{}\"", texts.get(TextKey::FirstSampleQuestion)),
-        format!("  polity run {picture} \"{}\"", texts.get(of_picture)),
-        format!("  polity run --workspace . \"{}\"", texts.get(TextKey::FirstSampleWork)),
-    ];
+    // If there are no services, the rehearsal models answer, and they get tools.
+    let has_tools = services.first().is_none_or(|first| first.tools_allowed());
+    let within_reach = if has_tools { services } else { services.get(..1).unwrap_or_default() };
+    let sees = within_reach.iter().any(|service| has(service, &Capability::VISION, Direction::Input));
+    let (question, work) = if has_tools {
+        (TextKey::FirstSampleQuestion, ("--workspace . ", TextKey::FirstSampleWork))
+    } else {
+        (TextKey::FirstSampleAlone, ("", TextKey::FirstSampleLetter))
+    };
+    let attached = if sees {
+        ("--attach picture.png ", TextKey::FirstSamplePicture)
+    } else {
+        ("--attach report.pdf ", TextKey::FirstSampleReport)
+    };
+    let lines = [("", question), attached, work]
+        .map(|(options, prompt)| format!("  polity run {options}\"{}\"", texts.get(prompt)));
     format!("{}\n{}", texts.get(TextKey::FirstSamples), lines.join("\n"))
 }
 
@@ -132,7 +157,7 @@ pub(super) fn samples(services: &[&Service], texts: &Texts) -> String {
 mod tests {
     use super::*;
     use polity_llm::Endpoint;
-    use polity_registry::{Declaration, built_in_texts};
+    use polity_registry::{Declaration, Origin, built_in_texts};
     use polity_society::content::Capabilities;
     use polity_society::id::ServiceId;
 
@@ -181,5 +206,58 @@ mod tests {
         let warnings = warnings(&[&poor], &texts).join("\n");
         assert!(warnings.contains("Set model in llmservices.json to a model that calls tools"), "{warnings}");
         assert!(warnings.contains("start Ollama with OLLAMA_CONTEXT_LENGTH=16384"), "{warnings}");
+    }
+
+    #[test]
+    fn only_samples_that_the_society_can_fulfil_are_offered() {
+        let texts = built_in_texts(Language::En);
+        let check = |services: &[&Service], expect: [(&str, TextKey); 3]| {
+            let samples = samples(services, &texts);
+            let lines: Vec<&str> = samples.lines().skip(1).collect();
+            let expect =
+                expect.map(|(options, prompt)| format!("  polity run {options}\"{}\"", texts.get(prompt)));
+            assert_eq!(lines, expect);
+        };
+        let report = ("--attach report.pdf ", TextKey::FirstSampleReport);
+        let picture = ("--attach picture.png ", TextKey::FirstSamplePicture);
+        let together = |middle| {
+            let work = ("--workspace . ", TextKey::FirstSampleWork);
+            [("", TextKey::FirstSampleQuestion), middle, work]
+        };
+        let alone = |middle| [("", TextKey::FirstSampleAlone), middle, ("", TextKey::FirstSampleLetter)];
+        let text = service(&[Capability::TEXT], &[Capability::TEXT], None);
+        let tools = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], None);
+        let sees = service(&[Capability::TEXT, Capability::VISION], &[Capability::TEXT], None);
+        check(&[], together(report));
+        check(&[&tools], together(report));
+        // Root hires an agent that sees the picture.
+        check(&[&tools, &sees], together(picture));
+        check(&[&text], alone(report));
+        check(&[&sees], alone(picture));
+        // Root uses the first service, and without tools it can hire nobody who sees.
+        check(&[&text, &sees], alone(report));
+    }
+
+    #[test]
+    fn all_lines_are_in_one_language() {
+        let texts = built_in_texts(Language::Zh);
+        let said = [TextKey::FirstOfFile, TextKey::FirstOfEnvironment].map(|key| declared(key, &texts));
+        insta::assert_snapshot!(said.join("\n"), @r"
+        已有配置：llmservices.json 中的服务。
+        已有配置：OPENAI_API_KEY 对应的 OpenAI 服务。
+        ");
+        let small = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], Some(4_096));
+        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，太小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity。");
+    }
+
+    #[test]
+    fn the_english_texts_are_those_of_other_commands() {
+        let texts = built_in_texts(Language::En);
+        let servers = [ServerKind::Ollama, ServerKind::LmStudio, ServerKind::LlamaCpp, ServerKind::Vllm];
+        for server in servers {
+            assert_eq!(how_to_enlarge(server, 7, &texts), server.how_to_enlarge(7));
+        }
+        assert_eq!(texts.get(TextKey::FirstOfFile), Origin::File.to_string());
+        assert_eq!(texts.get(TextKey::FirstOfEnvironment), Origin::Environment.to_string());
     }
 }

@@ -271,6 +271,16 @@ fn a_configuration_with_a_mistake_is_told_at_every_width() {
     assert!(server.requests().is_empty());
 }
 
+#[test]
+fn a_configuration_that_is_there_is_told_in_the_language_of_the_person() {
+    let server = ScriptedServer::start(|_| Answer::say("never asked"));
+    let mut polity = home(&server, &json!({"language": "zh"}));
+    polity.set_env("LANG", "zh_CN.UTF-8");
+    let shown = lead(&polity, WIDE, &[("结束：", ENTER)]).expect_code(0).stdout;
+    assert!(shown.contains("\n已有配置：llmservices.json 中的服务。\n"), "{shown}");
+    assert!(server.requests().is_empty());
+}
+
 /// The model never answers. At each width, the person leaves the chat that `polity` has begun, and each time with other
 /// keys.
 #[test]
