@@ -58,9 +58,7 @@ fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
     let (_server, polity, note) = wanting();
     let output = run(&polity, &["write", "--workspace", "project"]).expect_code(6);
     assert!(!note.exists());
-    for part in
-        ["wants to call str_replace_editor", "+made by an agent", "polity approve q1", "polity deny q1"]
-    {
+    for part in ["wants to call str_replace_editor", "+made by an agent", "polity approve --data data q1"] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
     // Without a daemon, commands can show the question, but cannot answer it.
@@ -182,7 +180,9 @@ fn two_agents_ask_at_once_and_each_gets_its_own_answer() {
     let _daemon = serve(&polity);
     // The command ends when all other work is done and only open questions are left. So both questions are open now.
     let output = ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
-    assert!(output.stderr.contains("polity approve q1") && output.stderr.contains("polity approve q2"));
+    for command in ["polity approve --data data q1", "polity deny --data data q2"] {
+        assert!(output.stderr.contains(command), "{command}: {}", output.stderr);
+    }
     let open = rows(&polity, &["approvals"]);
     assert_eq!(open.len(), 2, "{open:?}");
     let question = |writer: &str| {

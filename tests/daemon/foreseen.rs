@@ -4,6 +4,7 @@
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
+use crate::support::files::{PICTURE, write};
 use crate::support::serving::Serving;
 use crate::support::{app, run, service};
 
@@ -59,4 +60,18 @@ fn a_model_without_tools_is_foreseen() {
     let gets_no_tools =
         server.requests().iter().all(|request| request.conversation().offered_tools().is_empty());
     assert!(gets_no_tools, "the model gets tools, although the warning says that it calls none");
+}
+
+#[test]
+fn the_command_in_a_warning_reaches_the_same_configuration_and_the_same_society() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home_of(service("one", &server, &["text"]));
+    let picture = write(&polity, "picture.png", PICTURE);
+    let told = polity
+        .run(&["run", "look", "--attach", &picture, "--config", "config", "--data", "data"])
+        .expect_code(0);
+    let command = "Run `polity doctor --config config --data data --fix` to write";
+    assert!(told.stderr.contains(command), "{}", told.stderr);
+    let told = polity.run(&["run", "look", "--attach", &picture]).expect_code(0);
+    assert!(told.stderr.contains("Run `polity doctor --fix` to write"), "{}", told.stderr);
 }

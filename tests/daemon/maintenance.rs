@@ -116,8 +116,12 @@ fn a_byte_flipped_in_the_structure_of_the_database_is_refused_before_anything_is
         let of_tree = (pages / 2..pages).find(|page| [2, 5, 10, 13].contains(&bytes[page * PAGE]));
         bytes[of_tree.expect("a page of a tree") * PAGE] ^= 0xff;
     });
-    let way_out =
-        ["polity.db is damaged: ", "`polity db check`", "restore a backup", "another data directory"];
+    let way_out = [
+        "polity.db is damaged: ",
+        "`polity db check --data data`",
+        "restore a backup",
+        "another data directory",
+    ];
     for arguments in [&["what?"][..], &["--resume"]] {
         assert_contains(&complaint(run(&polity, arguments)), &way_out);
     }
@@ -275,7 +279,7 @@ fn what_nobody_needs_is_freed_and_what_is_needed_stays() {
     drop(database);
     let all = blobs(&polity.data_dir());
     let orphan = blob_of(&polity.data_dir(), b"forgotten");
-    assert_contains(&assert_good(&polity, "data"), &["not needed: 1 file, 9 bytes (`polity gc`"]);
+    assert_contains(&assert_good(&polity, "data"), &["not needed: 1 file, 9 bytes (`polity gc --data data`"]);
 
     let told = gc(&polity, &["--dry-run"]);
     assert_contains(

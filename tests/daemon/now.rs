@@ -318,6 +318,8 @@ fn a_turn_of_root_begins_again_with_another_service() {
     ] {
         assert!(text.contains(&command), "{command:?} is not in: {text}");
     }
+    let text = society.status(&["--config", "config"]);
+    assert!(text.contains("→ check one: polity doctor --config config --data data, and its entry"), "{text}");
 
     let turn = turn.to_string();
     let again = ["fork", task, "--turn", &turn, "--service", "two", "--wait", "--data", "data"];

@@ -4,6 +4,7 @@ use crate::failure::{Failure, USAGE};
 use crate::output::bytes;
 use crate::output::{complain, print};
 use crate::places::{self, Care};
+use crate::suggested::repeating;
 use clap::Subcommand;
 use polity_store::maintenance::{self, Amount, Checked, Damage, Rows};
 use std::fmt::Write as _;
@@ -45,7 +46,7 @@ async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let checked = maintenance::check(&data.path).await?;
     tell(&checked.damage);
-    print(&summary(&data.path, &checked))?;
+    print(&repeating(&summary(&data.path, &checked)))?;
     Ok(if checked.damage.is_empty() { 0 } else { USAGE })
 }
 

@@ -117,6 +117,7 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
             Err(finding) => sections.push(Section::new("mending", "llmservices.json", vec![finding])),
         }
     }
+    sections.iter_mut().for_each(Section::repeat_options);
     let report = Report { sections, mended, mode };
     report.print(arguments.json)?;
     Ok(if report.worst() == Severity::Problem { FOUND } else { 0 })

@@ -26,9 +26,10 @@ mod serve;
 mod servers;
 mod shell;
 mod signals;
+mod suggested;
 mod values;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use descriptors::Patience;
 use failure::Failure;
 use polity_client::SteerAction;
@@ -47,7 +48,11 @@ fn main() -> ExitCode {
         None if first::is_possible() => return alone(),
         Some(_) | None => {}
     }
-    let arguments = match cli::Arguments::try_parse() {
+    let parsed = cli::Arguments::command().try_get_matches().and_then(|matches| {
+        suggested::remember(&matches, cli::Arguments::command);
+        cli::Arguments::from_arg_matches(&matches)
+    });
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             return match error.print() {
@@ -170,7 +175,7 @@ fn log() {
 /// because that is how `polity run … | head -1` normally ends.
 fn report(failure: &Failure) -> ExitCode {
     if !matches!(failure, Failure::OutputClosed) {
-        output::complain(&failure.to_string());
+        output::complain(&suggested::repeating(&failure.to_string()));
     }
     ExitCode::from(failure.exit_code())
 }

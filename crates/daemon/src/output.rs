@@ -25,6 +25,7 @@ pub(crate) use text::{bytes, clipped, one_line};
 use crate::config::small_window;
 use crate::failure::Failure;
 use crate::places::ConfigDirectory;
+use crate::suggested::repeating;
 use polity_client::Client;
 use polity_registry::{Catalogue, Origin, Problem};
 use polity_society::id::{ServiceId, TaskId};
@@ -200,9 +201,9 @@ impl Output {
 
     /// Tells the user that there was no work to continue.
     pub(crate) fn nothing_left(&self, task: &TaskId) {
-        complain(&format!(
-            "nothing was left to do; the latest task is {task}: polity messages --task {task}"
-        ));
+        let words =
+            format!("nothing was left to do; the latest task is {task}: polity messages --task {task}");
+        complain(&repeating(&words));
     }
 
     /// Prints an event. In text form, prints it only if progress is shown.

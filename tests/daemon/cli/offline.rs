@@ -241,8 +241,8 @@ fn where_nothing_was_run_that_is_said_and_nothing_is_made() {
         for command in READING {
             let ended = polity.run(&[command, &["--data", data][..]].concat()).expect_code(2);
             let expect = format!(
-                "polity: there is no society in {data}: nothing was run there yet; give a prompt first: polity run \"…\", \
-                 or choose another data directory with --data\n"
+                "polity: there is no society in {data}: nothing was run there yet; give a prompt first: \
+                 polity run --data {data} \"…\", or choose another data directory with --data\n"
             );
             assert_eq!((ended.stdout.as_str(), ended.stderr), ("", expect), "{command:?}");
         }
@@ -284,12 +284,12 @@ fn other_schemas_and_damage_are_told() {
     change("UPDATE _sqlx_migrations SET version = version + 9000 WHERE version = 1");
     check(&["data/polity.db was written by a newer polity (schema 9001"]);
     change("DELETE FROM _sqlx_migrations WHERE version > 2");
-    check(&["data/polity.db has an older schema", "polity serve, or polity run"]);
+    check(&["data/polity.db has an older schema", "polity serve --data data, or polity run --data data"]);
     change("PRAGMA wal_checkpoint(TRUNCATE)");
     let mut bytes = std::fs::read(&file).expect("the database");
     bytes[..16].fill(0x7f);
     std::fs::write(&file, bytes).expect("a file");
-    check(&["the database data/polity.db is damaged", "polity db check", "restore a backup"]);
+    check(&["the database data/polity.db is damaged", "polity db check --data data", "restore a backup"]);
     std::fs::write(&file, "").expect("a file");
     check(&["polity.db is missing or empty", "restore a backup"]);
 }

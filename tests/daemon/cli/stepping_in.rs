@@ -16,7 +16,8 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
     assert_eq!((&*again.stdout, &*again.stderr), ("", "polity: nothing to pause: already paused\n"));
     let advice = refused(&polity, &["run", "hello"]);
     assert!(
-        advice.contains("root is paused and does nothing until it is resumed: polity resume root"),
+        advice
+            .contains("root is paused and does nothing until it is resumed: polity resume --data data root"),
         "{advice}"
     );
     assert!(rows(&polity, &["tasks"]).is_empty(), "a task was begun");
@@ -24,7 +25,7 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
     daemon.terminate();
     daemon.wait().expect_code(0);
     let alone = refused(&polity, &["run", "hello"]);
-    assert!(alone.contains("until it is resumed: polity run --resume"), "{alone}");
+    assert!(alone.contains("until it is resumed: polity run --data data --resume"), "{alone}");
 
     let _daemon = super::serve(&polity);
     assert_eq!(rows(&polity, &["resume", "root"]), [json!({"agents": ["root"]})]);

@@ -24,7 +24,8 @@ const COMMANDS: &[&[&str]] = &[
 fn check_all_say_how_to_start_one(polity: &Polity) {
     for command in COMMANDS {
         let ended = ask(polity, command).expect_code(2);
-        let expect = "polity: no polity is serving data, and this needs one; start it: polity serve\n";
+        let expect =
+            "polity: no polity is serving data, and this needs one; start it: polity serve --data data\n";
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", expect), "{command:?}");
     }
 }

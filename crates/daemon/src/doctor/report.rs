@@ -2,6 +2,7 @@
 
 use super::Mode;
 use crate::failure::Failure;
+use crate::suggested::repeating;
 use anstyle::{AnsiColor, Style};
 use polity_probe::{Finding, Severity};
 use serde::Serialize;
@@ -36,6 +37,13 @@ impl Section {
     /// Returns the id of a service and the findings about this service; nothing if the section is not about a service.
     pub(super) fn of_service(&mut self) -> Option<(&str, &mut [Finding])> {
         (self.about == SERVICE).then_some((&*self.subject, &mut *self.findings))
+    }
+
+    /// Makes the commands in the advice repeat the options of this command line.
+    pub(super) fn repeat_options(&mut self) {
+        for advice in self.findings.iter_mut().filter_map(|finding| finding.advice.as_mut()) {
+            *advice = repeating(advice).into_owned();
+        }
     }
 
     fn heading(&self) -> String {

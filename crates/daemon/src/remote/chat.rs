@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::output::foot::{can_move, columns};
 use crate::output::{Form, Page, complain, print, print_on};
 use crate::signals::Interruption;
+use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
@@ -340,7 +341,9 @@ impl Chat {
                     Heard::Done(Ok(Next::Said | Next::Line)) => {}
                     // If one line fails, the chat goes on, unless standard output is closed.
                     Heard::Done(Err(Failure::OutputClosed)) => return Err(Failure::OutputClosed),
-                    Heard::Done(Err(failure)) => self.print(&format!("polity: {failure}"))?,
+                    Heard::Done(Err(failure)) => {
+                        self.print(&format!("polity: {}", repeating(&failure.to_string())))?;
+                    }
                 }
             } else {
                 let stays = tokio::select! {
@@ -456,7 +459,7 @@ impl Chat {
         let posted = self.client.send(&letter).await?;
         self.attached.clear();
         for warning in &posted.warnings {
-            self.print(&format!("warning: {}", warning.text))?;
+            self.print(&format!("warning: {}", repeating(&warning.text)))?;
         }
         self.task = Some(posted.task);
         Ok(())

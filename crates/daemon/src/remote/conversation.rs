@@ -7,6 +7,7 @@ use super::words::now;
 use crate::failure::{self, Failure};
 use crate::output::foot::columns;
 use crate::output::{Foot, Form, Page, complain, one_line, outcome_in_words, print_json, print_on};
+use crate::suggested::repeating;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
@@ -380,7 +381,8 @@ pub(crate) async fn tell_outcome(
             }
             for approval in approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await? {
                 complain(&anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string());
-                complain(&format!("answer with: polity approve {0}, or polity deny {0}", approval.id));
+                let words = format!("answer with: polity approve {0}, or polity deny {0}", approval.id);
+                complain(&repeating(&words));
             }
         }
         Form::Text => {

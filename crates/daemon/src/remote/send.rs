@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Form, complain, print, print_json};
 use crate::prompt::{is_reference, read_text, size_of_file};
 use crate::signals::Interruption;
+use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
@@ -121,7 +122,7 @@ pub(crate) async fn post(
 ) -> Result<Posted, Failure> {
     let posted = post_with_files(client, message, attach).await?;
     for Warning { text, .. } in &posted.warnings {
-        complain(&format!("warning: {text}"));
+        complain(&format!("warning: {}", repeating(text)));
     }
     Ok(posted)
 }
@@ -176,7 +177,8 @@ async fn wait(client: &Client, task: &TaskId, to: &AgentId, newest: i64, form: F
 pub(crate) async fn paused(client: &Client, id: &AgentId) -> Result<Option<String>, Failure> {
     let state = client.agent(id).await?.agent.state;
     let paused = state == polity_view::AgentState::Paused;
-    Ok(paused.then(|| format!("{id} is paused and does nothing until it is resumed: polity resume {id}")))
+    let words = format!("{id} is paused and does nothing until it is resumed: polity resume {id}");
+    Ok(paused.then(|| repeating(&words).into_owned()))
 }
 
 #[cfg(test)]

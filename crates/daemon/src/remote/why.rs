@@ -4,6 +4,7 @@ use super::words::data_option;
 use super::{Shape, Source, named_party};
 use crate::failure::Failure;
 use crate::output::table::{DIM, PLAIN, painted};
+use crate::suggested::repeating;
 use clap::Args;
 use polity_view::{Why, WhyFilter};
 
@@ -46,7 +47,8 @@ fn in_words(why: &Why, options: &str) -> String {
         });
     }
     for remedy in &why.remedies {
-        lines.push(format!("  {} {}", painted(DIM, "→"), painted(PLAIN, &remedy.sentence(options))));
+        let sentence = remedy.sentence(options);
+        lines.push(format!("  {} {}", painted(DIM, "→"), painted(PLAIN, &repeating(&sentence))));
     }
     lines.join("\n")
 }

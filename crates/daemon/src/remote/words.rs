@@ -1,6 +1,7 @@
 //! Formats small values, such as times and usage, in the same way in every list.
 
 use crate::output::table::{BAD, BUSY, DIM, HELD, PLAIN};
+use crate::suggested::quoted;
 use anstyle::Style;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -14,15 +15,6 @@ use serde::de::DeserializeOwned;
 /// give the option.
 pub(crate) fn data_option(data: Option<&str>) -> String {
     data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)))
-}
-
-/// Quotes a path for a shell, if it needs quotes.
-fn quoted(path: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
-    if !path.is_empty() && path.chars().all(is_plain) {
-        return path.to_owned();
-    }
-    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 /// Returns the time now, in milliseconds since 1970.

@@ -3,6 +3,7 @@
 use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
 use crate::output::wrapped::Line;
 use crate::remote::words::{agent_style, data_option, usage};
+use crate::suggested::repeating;
 use polity_society::id::AgentId;
 use polity_view::{CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble, elapsed};
 
@@ -101,9 +102,10 @@ pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line>
     if !quoted.is_empty() {
         lines.push(Line::new(4, PLAIN, quoted));
     }
-    lines.extend(
-        thing.remedies.iter().map(|remedy| Line::new(4, DIM, &format!("→ {}", command(remedy, setting)))),
-    );
+    lines.extend(thing.remedies.iter().map(|remedy| {
+        let command = command(remedy, setting);
+        Line::new(4, DIM, &format!("→ {}", repeating(&command)))
+    }));
     lines
 }
 
