@@ -114,7 +114,7 @@ fn refused_with(status: u16) -> polity_tests::Output {
 fn a_request_that_is_refused_is_3_and_is_not_called_unreachable() {
     for status in [400, 402, 413, 415, 422] {
         let ended = refused_with(status).expect_code(3);
-        assert!(!ended.stderr.contains("could be reached"), "{status}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("no model could be used"), "{status}: {}", ended.stderr);
         let said = format!(
             "request refused: not like this (the server of one was reached and answered with HTTP {status}: "
         );
@@ -129,7 +129,12 @@ fn a_server_that_refuses_the_key_or_has_no_such_model_is_5_and_is_said_to_be_rea
         let said =
             format!("not like this (the server of one was reached and answered with HTTP {status}: {advice}");
         assert!(ended.stdout.contains(&said), "{}", ended.stdout);
-        assert!(ended.stderr.contains("the message above says why"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("no model could be used; the message above says why"),
+            "{}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("could be reached"), "{status}: {}", ended.stderr);
     }
 }
 

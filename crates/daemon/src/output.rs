@@ -229,7 +229,7 @@ pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
         Outcome::Unanswered => Some("nothing is left to do, and there is no answer"),
         Outcome::Limited => Some("a limit of app.json stopped the task"),
         Outcome::NoModel => Some(
-            "no model could be reached; the message above says why: check baseURL, model and apiKey in llmservices.json, and that the server runs",
+            "no model could be used; the message above says why: check baseURL, model and apiKey in llmservices.json, and that the server runs",
         ),
     }
 }

@@ -228,7 +228,7 @@ impl<'a> Follower<'a> {
         let notices = self.society.messages(&filter).await.map_err(of_store)?.messages;
         let notices: Vec<String> = notices.into_iter().map(|notice| notice.text).collect();
         let (status, code, what) = match outcome {
-            Some(Outcome::NoModel) => (StatusCode::BAD_GATEWAY, "no_model", "no model could be reached"),
+            Some(Outcome::NoModel) => (StatusCode::BAD_GATEWAY, "no_model", "no model could be used"),
             Some(Outcome::Limited) => {
                 (StatusCode::TOO_MANY_REQUESTS, "limit_reached", "a limit of app.json stopped the task")
             }

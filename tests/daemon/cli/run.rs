@@ -31,7 +31,7 @@ fn no_model_is_5() {
     let polity = Polity::new(&json!({"services": [nowhere]}), &app(&json!({})));
     let _daemon = serve(&polity);
     let ended = run(&polity, &["what?"]).expect_code(5);
-    assert!(ended.stderr.contains("no model could be reached"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no model could be used"), "{}", ended.stderr);
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Fact {
                     Outcome::Answered => "with an answer",
                     Outcome::AwaitsUser => "and an agent waits for your answer",
                     Outcome::Unanswered => "without an answer",
-                    Outcome::NoModel => "without an answer, because no model was reached",
+                    Outcome::NoModel => "without an answer, because no model could be used",
                     Outcome::Limited => "without an answer, because a limit stopped it",
                 };
                 format!("nothing is left to do in {task}: it ended {how}")

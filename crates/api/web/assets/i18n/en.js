@@ -373,7 +373,7 @@ export default {
   "outcome.answered": "answered",
   "outcome.awaits_user": "waits for your answer",
   "outcome.limited": "stopped by a limit",
-  "outcome.no_model": "no model could be reached",
+  "outcome.no_model": "no model could be used",
   "outcome.unanswered": "no answer",
   "page.approvals": "Approvals",
   "page.artifacts": "Artifacts",
