@@ -158,6 +158,25 @@ fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
 }
 
 #[test]
+fn a_chat_begins_with_a_few_lines_of_a_long_history() {
+    let server = ScriptedServer::start(|_| Answer::say("line\n\n".repeat(40)));
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "--wait", "question 1"]);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    for number in 2..=5 {
+        told(&polity, &["send", "--wait", &format!("question {number}"), "--task", &task]);
+    }
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--task", &task, "--data", "data"]);
+    running.stdout_line("4 earlier messages are not shown; /history shows them");
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    let shown = plain(&running.wait().expect_code(0).stdout);
+    assert!(shown.contains("> question 3") && !shown.contains("> question 2"), "{shown}");
+    assert_eq!(shown.matches(" more lines").count(), 3, "{shown}");
+    assert!(shown.lines().count() < 60, "{shown}");
+}
+
+#[test]
 fn a_chat_shows_answers_while_they_arrive() {
     let server = ScriptedServer::start(half_an_answer);
     let (polity, _daemon) = served(&server);

@@ -2,6 +2,7 @@
 //! types go to root. They all belong to one task until the user begins a new task.
 
 mod lines;
+mod past;
 
 use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
 use super::events::newest_event;
@@ -17,13 +18,11 @@ use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
+use past::{history_in_words, last_lines, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, TaskId};
-use polity_society::message::MessageState;
-use polity_view::{
-    ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
-};
+use polity_view::{ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, Order, TaskFilter};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -497,71 +496,6 @@ impl Chat {
         said.reverse();
         Ok(history_in_words(&said, page))
     }
-}
-
-/// Number of earlier messages that a chat shows when it begins.
-const LAST: u32 = 6;
-/// Number of lines from earlier chats that the user can recall with the arrow keys.
-const WRITTEN: u32 = 100;
-
-/// Fetches the lines that the user wrote to root, oldest first.
-async fn written(client: &Client) -> Result<Vec<String>, Failure> {
-    let filter = MessageFilter {
-        from: Some(AgentId::user().as_str().to_owned()),
-        to: Some(AgentId::root()),
-        order: Order::Newest,
-        limit: Some(WRITTEN),
-        ..MessageFilter::default()
-    };
-    let said = client.messages(&filter).await?.messages;
-    Ok(said.into_iter().rev().map(|message| message.text).filter(|text| !text.is_empty()).collect())
-}
-
-/// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
-/// task, these are the messages of the newest task, and the last returned text tells how to continue this task.
-/// Messages that the user has not been shown are left out, because the chat shows them when it continues the task.
-async fn last_lines(client: &Client, task: Option<&TaskId>, page: Page) -> Result<Vec<String>, Failure> {
-    let newest = match task {
-        Some(_) => None,
-        None => {
-            let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
-            client.tasks(&filter).await?.tasks.into_iter().next()
-        }
-    };
-    let Some(of) = task.or(newest.as_ref().map(|task| &task.id)) else { return Ok(Vec::new()) };
-    let filter = MessageFilter {
-        task: Some(of.clone()),
-        with: Some(AgentId::user()),
-        order: Order::Newest,
-        limit: Some(LAST),
-        ..MessageFilter::default()
-    };
-    let mut said = client.messages(&filter).await?.messages;
-    said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
-    said.reverse();
-    if said.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut words = vec![history_in_words(&said, page)];
-    words.extend(
-        newest.map(|task| {
-            format!("polity: these were the last messages; /task {} continues that task", task.id)
-        }),
-    );
-    Ok(words)
-}
-
-fn history_in_words(said: &[MessageView], page: Page) -> String {
-    let words = said.iter().map(|message| {
-        let own = if message.from == AgentId::user().as_str() { "> " } else { "" };
-        let artifacts = message.attachments.iter().map(|artifact| format!("\n+ {}", artifact.reference));
-        if own.is_empty() {
-            in_words(message, None, page)
-        } else {
-            format!("{own}{}{}", page.plain(&message.text), artifacts.collect::<String>())
-        }
-    });
-    words.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

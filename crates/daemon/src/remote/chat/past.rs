@@ -1,0 +1,182 @@
+//! The messages from before the chat: the last ones, shown when the chat begins, and the lines that the user can recall.
+
+use crate::failure::Failure;
+use crate::output::Page;
+use crate::output::wrap::wrapped;
+use crate::remote::conversation::in_words;
+use polity_client::Client;
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::MessageState;
+use polity_view::{MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
+
+/// Number of earlier messages that a chat shows when it begins.
+const LAST: usize = 6;
+/// Maximum number of lines of each of these messages.
+const LINES: usize = 12;
+/// Number of lines from earlier chats that the user can recall with the arrow keys.
+const WRITTEN: u32 = 100;
+
+/// Fetches the lines that the user wrote to root, oldest first.
+pub(super) async fn written(client: &Client) -> Result<Vec<String>, Failure> {
+    let filter = MessageFilter {
+        from: Some(AgentId::user().as_str().to_owned()),
+        to: Some(AgentId::root()),
+        order: Order::Newest,
+        limit: Some(WRITTEN),
+        ..MessageFilter::default()
+    };
+    let said = client.messages(&filter).await?.messages;
+    Ok(said.into_iter().rev().map(|message| message.text).filter(|text| !text.is_empty()).collect())
+}
+
+/// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
+/// task, these are the messages of the newest task, and the last returned text tells how to continue this task.
+/// Messages that the user has not been shown are left out, because the chat shows them when it continues the task.
+pub(super) async fn last_lines(
+    client: &Client,
+    task: Option<&TaskId>,
+    page: Page,
+) -> Result<Vec<String>, Failure> {
+    let newest = match task {
+        Some(_) => None,
+        None => {
+            let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
+            client.tasks(&filter).await?.tasks.into_iter().next()
+        }
+    };
+    let newest = newest.as_ref().map(|task| &task.id);
+    let Some(of) = task.or(newest) else { return Ok(Vec::new()) };
+    let filter = MessageFilter {
+        task: Some(of.clone()),
+        with: Some(AgentId::user()),
+        order: Order::Newest,
+        limit: Some(MAX_PAGE),
+        ..MessageFilter::default()
+    };
+    let found = client.messages(&filter).await?;
+    let mut said = found.messages;
+    said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
+    said.reverse();
+    Ok(last_in_words(&said, found.next.as_ref(), newest, page))
+}
+
+/// Formats the last of these messages, which are in order, the oldest first. `before` is absent if there are no older
+/// messages. `newest` is the task of the messages, if the user has not named it.
+fn last_in_words(
+    said: &[MessageView],
+    before: Option<&MessageId>,
+    newest: Option<&TaskId>,
+    page: Page,
+) -> Vec<String> {
+    if said.is_empty() {
+        return Vec::new();
+    }
+    let earlier = said.len().saturating_sub(LAST);
+    let mut words = Vec::new();
+    if earlier > 0 || before.is_some() {
+        let more = if before.is_some() { "more than " } else { "" };
+        let plural = if earlier == 1 && before.is_none() { " is" } else { "s are" };
+        let how = newest.map_or_else(
+            || "/history shows them".to_owned(),
+            |task| format!("/task {task} and then /history show them"),
+        );
+        words.push(format!("polity: {more}{earlier} earlier message{plural} not shown; {how}"));
+    }
+    words.extend(said[earlier..].iter().map(|message| in_brief(message, page)));
+    words.extend(
+        newest.map(|task| format!("polity: these were the last messages; /task {task} continues that task")),
+    );
+    words
+}
+
+/// Formats the beginning of a message.
+fn in_brief(message: &MessageView, page: Page) -> String {
+    let words = one_in_words(message, page);
+    let (words, reset) = match page {
+        // Only the messages of agents are broken into lines already.
+        Page::Terminal { columns } if is_own(message) => (wrapped(&words, columns), String::new()),
+        Page::Terminal { .. } => (words, anstyle::Reset.to_string()),
+        Page::Pipe => (words, String::new()),
+    };
+    let lines: Vec<&str> = words.lines().collect();
+    match lines.get(LINES..).map_or(0, <[&str]>::len) {
+        0 => words,
+        1 => format!("{}{reset}\n… 1 more line", lines[..LINES].join("\n")),
+        left => format!("{}{reset}\n… {left} more lines", lines[..LINES].join("\n")),
+    }
+}
+
+fn is_own(message: &MessageView) -> bool {
+    message.from == AgentId::user().as_str()
+}
+
+fn one_in_words(message: &MessageView, page: Page) -> String {
+    if !is_own(message) {
+        return in_words(message, None, page);
+    }
+    let artifacts = message.attachments.iter().map(|artifact| format!("\n+ {}", artifact.reference));
+    format!("> {}{}", page.plain(&message.text), artifacts.collect::<String>())
+}
+
+/// Formats messages between the user and the agents.
+pub(super) fn history_in_words(said: &[MessageView], page: Page) -> String {
+    said.iter().map(|message| one_in_words(message, page)).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::examples::messages;
+
+    #[test]
+    fn only_the_last_messages_are_shown_and_of_each_its_beginning() {
+        let [own, .., answer, _] = &messages()[..] else { panic!("too few messages") };
+        let own = |number: usize| MessageView {
+            text: format!("question {number}"),
+            attachments: Vec::new(),
+            ..own.clone()
+        };
+        let said: Vec<MessageView> = (1..=8).map(own).collect();
+        let task = TaskId::new("task-4x2k");
+        insta::assert_snapshot!(last_in_words(&said, None, None, Page::Pipe).join("\n"), @r"
+        polity: 2 earlier messages are not shown; /history shows them
+        > question 3
+        > question 4
+        > question 5
+        > question 6
+        > question 7
+        > question 8
+        ");
+        let named = |said: &[MessageView], before| last_in_words(said, before, Some(&task), Page::Pipe);
+        let first = MessageId::from_sequence(1);
+        let words = named(&said, Some(&first));
+        assert_eq!(
+            words.first().map(String::as_str),
+            Some(
+                "polity: more than 2 earlier messages are not shown; /task task-4x2k and then /history show them"
+            )
+        );
+        assert_eq!(
+            words.last().map(String::as_str),
+            Some("polity: these were the last messages; /task task-4x2k continues that task")
+        );
+        assert_eq!(
+            named(&said[1..], None)[0],
+            "polity: 1 earlier message is not shown; /task task-4x2k and then /history show them"
+        );
+        assert_eq!(named(&said[2..], None)[0], "> question 3");
+        assert_eq!(named(&[], None), [] as [String; 0]);
+
+        let lines = |count: usize| (1..=count).map(|line| format!("line {line}\n")).collect::<String>();
+        let of = |count: usize| MessageView { text: lines(count), ..answer.clone() };
+        let shown = |count: usize| in_brief(&of(count), Page::Pipe);
+        assert!(!shown(LINES - 1).contains("more line"), "{}", shown(LINES - 1));
+        // The name of the agent is a line of its own.
+        assert!(shown(LINES).ends_with("\nline 11\n… 1 more line"), "{}", shown(LINES));
+        assert!(shown(100).ends_with("\nline 11\n… 89 more lines"), "{}", shown(100));
+        // A long message of the user has no line breaks of its own.
+        let long = MessageView { text: "wonderful ".repeat(100), ..own(1) };
+        let words = in_brief(&long, Page::Terminal { columns: 40 });
+        assert_eq!(words.lines().count(), LINES + 1, "{words}");
+    }
+}
