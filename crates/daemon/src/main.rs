@@ -33,6 +33,7 @@ use clap::{CommandFactory, FromArgMatches};
 use descriptors::Patience;
 use failure::Failure;
 use polity_client::SteerAction;
+use remote::chat::Leaving;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
             cli::Command::Run(arguments) => run::run(arguments).await,
             cli::Command::Serve(arguments) => serve::run(arguments).await,
             cli::Command::Send(arguments) => remote::send::run(arguments).await,
-            cli::Command::Chat(arguments) => remote::chat::run(arguments).await,
+            cli::Command::Chat(arguments) => remote::chat::run(arguments, Leaving::AtOnce).await,
             cli::Command::Watch(arguments) => remote::watch::run(arguments).await,
             cli::Command::Fork(arguments) => remote::fork::run(arguments).await,
             cli::Command::Why(arguments) => remote::why::run(arguments).await,

@@ -24,6 +24,7 @@ pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tasks;
+pub(crate) mod unfinished;
 pub(crate) mod usage;
 pub(crate) mod view;
 pub(crate) mod watch;

@@ -5,8 +5,11 @@
 use super::Person;
 use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
+use crate::output::complain;
 use crate::places;
 use crate::remote;
+use crate::remote::chat::Leaving;
+use crate::remote::unfinished::{NOTHING_LOST, unfinished};
 use clap::Parser;
 use polity_client::Client;
 use polity_society::text::{TextKey, Texts};
@@ -28,13 +31,20 @@ pub(super) async fn offer(person: &mut Person, texts: &Texts) -> Result<u8, Fail
     let Ok(Arguments { command }) = Arguments::try_parse_from(words) else {
         return Err(Failure::Defect("the command line of polity is not its own".to_owned()));
     };
-    let daemon = daemon(person).await?;
+    let client = Client::new(&places::data_path(None)?)?;
+    let daemon = daemon(person, &client).await?;
     let ended = match command {
-        Command::Chat(arguments) => remote::chat::run(arguments).await,
+        Command::Chat(arguments) => {
+            let leaving = if daemon.is_some() { Leaving::WithWarning } else { Leaving::AtOnce };
+            remote::chat::run(arguments, leaving).await
+        }
         Command::View(arguments) => {
             let shown = remote::view::run(arguments).await;
             if shown.is_ok() && daemon.is_some() {
                 person.interrupts().await;
+                if let Some(words) = unfinished(&client).await {
+                    complain(&format!("{words}\n{NOTHING_LOST}"));
+                }
             }
             shown
         }
@@ -47,9 +57,7 @@ pub(super) async fn offer(person: &mut Person, texts: &Texts) -> Result<u8, Fail
 }
 
 /// Starts a daemon and waits until it is ready. Returns nothing if a daemon is running already.
-async fn daemon(person: &mut Person) -> Result<Option<Child>, Failure> {
-    let data = places::data_path(None)?;
-    let client = Client::new(&data)?;
+async fn daemon(person: &mut Person, client: &Client) -> Result<Option<Child>, Failure> {
     if client.ready().await.is_ok() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use super::events::newest_event;
 use super::live::Live;
 use super::send::{paused, stored};
 use super::words::now;
-use super::{At, approvals, tasks};
+use super::{At, approvals, tasks, unfinished};
 use crate::failure::Failure;
 use crate::output::foot::{can_move, columns};
 use crate::output::{Form, Page, complain, print, print_on};
@@ -28,6 +28,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// `polity chat`
 #[derive(Debug, Args)]
@@ -69,6 +70,19 @@ enum Line {
     Unknown(String),
 }
 
+/// What happens when the user wants to leave an interactive chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// The chat ends at once, because a daemon goes on with the work.
+    AtOnce,
+    /// The society ends with the chat. If work is unfinished, the chat says so, and the user leaves by asking again.
+    WithWarning,
+    /// The user has been warned, and has said nothing to root since then. The chat ends at once.
+    AfterWarning,
+}
+
+/// Maximum time for which a user who wants to leave waits for an operation in progress, such as sending a message.
+const LAST_OPERATION: Duration = Duration::from_secs(1);
 /// Maximum interval between two redraws of the lines about the agents. These lines show elapsed times, so they change
 /// even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
@@ -132,7 +146,7 @@ fn denial(rest: &str) -> Option<Line> {
 }
 
 /// Runs the command; returns the exit code.
-pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Failure> {
     let client = arguments.at.client()?;
     let newest = newest_event(&client).await?;
     let (task, workspace) = (arguments.task.map(TaskId::new), arguments.workspace);
@@ -166,20 +180,29 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
             attached: Vec::new(),
             asked: BTreeSet::new(),
             printer: Arc::clone(&printer),
+            leaving,
         };
         for words in last {
             tell(&chat.printer, &words, Page::now())?;
         }
         chat.print("/help lists the commands")?;
-        let mut around =
-            Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now, live: Live::default() };
+        let mut around = Around {
+            lines,
+            follow,
+            printer,
+            held: VecDeque::new(),
+            look: Look::Now,
+            live: Live::default(),
+            leaves_since: None,
+        };
         return tokio::select! {
             code = chat.converse(&mut around) => code,
             () = interruption.happened() => Err(Failure::Left),
         };
     }
     let printer = Arc::new(Mutex::new(Printer::Plain));
-    let mut chat = Chat { client, task, workspace, attached: Vec::new(), asked: BTreeSet::new(), printer };
+    let mut chat =
+        Chat { client, task, workspace, attached: Vec::new(), asked: BTreeSet::new(), printer, leaving };
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -195,6 +218,7 @@ struct Chat {
     /// The questions about calls that were printed already. Each question is printed only once.
     asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
+    leaving: Leaving,
 }
 
 /// Prints a text to the user.
@@ -225,7 +249,7 @@ enum Look {
 enum Heard<T> {
     /// The operation has ended with this result.
     Done(T),
-    /// The user leaves, or the event stream has ended.
+    /// The user leaves and the operation takes too long, or the input or the event stream has ended.
     Leave,
 }
 
@@ -239,17 +263,21 @@ struct Around {
     look: Look,
     /// What the agents are doing.
     live: Live,
+    /// The moment at which the user asked to leave; absent if the user has not, or stays after a warning.
+    leaves_since: Option<Instant>,
 }
 
 impl Around {
     /// Waits until an operation ends; the operation itself may wait for a stopped daemon to come back. During the wait,
-    /// this function collects the lines that the user types, and tells the user if the daemon stops.
+    /// this function collects the lines that the user types, and tells the user if the daemon stops. If the user wants
+    /// to leave, the operation gets a moment to end.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(Heard::Done(done)),
+                () = after(self.leaves_since) => return Ok(Heard::Leave),
                 typed = self.lines.next() => if self.hear(typed) == Stays::No {
                     return Ok(Heard::Leave);
                 },
@@ -268,19 +296,17 @@ impl Around {
         }
     }
 
-    /// Queues a line for later, but acts on `/quit` at once.
+    /// Queues a line for later. `/quit` comes before all lines in the queue.
     fn hear(&mut self, typed: Option<Typed>) -> Stays {
         if let Printer::Beside(printer) = &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
             printer.leave_foot();
         }
         match typed {
-            Some(Typed::Line(line)) if parse(&line) == Line::Quit => Stays::No,
-            Some(Typed::Line(line)) => {
-                self.held.push_back(line);
-                Stays::Yes
-            }
-            Some(Typed::End) | None => Stays::No,
+            Some(Typed::Line(line)) if parse(&line) != Line::Quit => self.held.push_back(line),
+            Some(Typed::Line(_) | Typed::End) => self.leaves_since = Some(Instant::now()),
+            None => return Stays::No,
         }
+        Stays::Yes
     }
 
     /// Handles an item of the event stream.
@@ -300,6 +326,14 @@ impl Around {
             None => return Ok(Stays::No),
         }
         Ok(Stays::Yes)
+    }
+}
+
+/// Waits until an operation has had enough time since the user asked to leave. Waits for ever if the user has not.
+async fn after(leaves_since: Option<Instant>) {
+    match leaves_since {
+        Some(since) => tokio::time::sleep_until(since + LAST_OPERATION).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -328,7 +362,12 @@ impl Chat {
     /// Runs an interactive chat: handles lines and prints messages as they come.
     async fn converse(&mut self, around: &mut Around) -> Result<u8, Failure> {
         loop {
-            if around.look == Look::Now {
+            if around.leaves_since.take().is_some() {
+                if self.stays().await? == Stays::No {
+                    return Ok(0);
+                }
+                around.lines.go_on();
+            } else if around.look == Look::Now {
                 around.look = Look::WhenSomethingHappens;
                 match around.beside(self.show_unshown()).await? {
                     Heard::Done(shown) => shown?,
@@ -358,6 +397,22 @@ impl Chat {
                 }
             }
         }
+    }
+
+    /// Decides whether the user, who wants to leave, stays once more: if the society would end with unfinished work, the
+    /// chat says so first.
+    async fn stays(&mut self) -> Result<Stays, Failure> {
+        match self.leaving {
+            Leaving::AtOnce | Leaving::AfterWarning => return Ok(Stays::No),
+            Leaving::WithWarning => {}
+        }
+        let Some(words) = unfinished::unfinished(&self.client).await else { return Ok(Stays::No) };
+        self.print(&format!(
+            "polity: {words}\npolity: {}; /quit once more leaves now",
+            unfinished::NOTHING_LOST
+        ))?;
+        self.leaving = Leaving::AfterWarning;
+        Ok(Stays::Yes)
     }
 
     /// Runs a chat whose lines come from a pipe: sends each line after the previous one was answered. Returns the exit
@@ -445,6 +500,9 @@ impl Chat {
     }
 
     async fn say(&mut self, text: String) -> Result<(), Failure> {
+        if self.leaving == Leaving::AfterWarning {
+            self.leaving = Leaving::WithWarning;
+        }
         let letter = NewMessage {
             to: AgentId::root(),
             text,

@@ -78,7 +78,7 @@ fn listed(tasks: &[TaskView], finished: Finished) -> String {
 }
 
 /// Returns whether something is left to do in a task, for the agents or for the user.
-fn is_active(task: &TaskView) -> bool {
+pub(super) fn is_active(task: &TaskView) -> bool {
     task.state == TaskState::Open || task.waiting_for_user > 0
 }
 

@@ -20,8 +20,8 @@ use super::{
     CTRL_C, CTRL_D, ENTER, READS, WIDTHS, assert_answer_is_legible, assert_fits, assert_whole, plain,
 };
 use crate::support::files::files_below;
-use crate::support::home;
 use crate::support::router::Served;
+use crate::support::{home, json_lines};
 
 /// A terminal on which no line needs to be broken.
 const WIDE: u16 = 1000;
@@ -159,6 +159,19 @@ fn inside_the_first_minute() {
     }
 }
 
+/// Waits until nothing is left to do. Before that, the chat would not end at once.
+#[track_caller]
+fn wait_until_idle(polity: &Polity) {
+    for _ in 0..1_200 {
+        let tasks = json_lines(&polity.run(&["tasks", "--json"]).expect_code(0).stdout);
+        if !tasks.is_empty() && tasks.iter().all(|task| task["state"] == "idle") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("a task stays open");
+}
+
 /// Says yes to both files, chooses the chat, sends a sample prompt, reads the answer, and ends. Returns what the
 /// terminal showed before the chat.
 #[track_caller]
@@ -175,6 +188,7 @@ fn first_minute(polity: &Polity, columns: u16) -> String {
     press(&format!("{SAMPLE}{ENTER}"));
     running.stdout_wait("end-of-answer");
     running.stdout_wait_times(READS, 2);
+    wait_until_idle(polity);
     press(CTRL_C);
     let shown = plain(&running.wait().expect_code(0).stdout);
     assert_nothing_runs(polity);
@@ -292,7 +306,12 @@ fn who_leaves_the_chat_before_the_answer_ends_the_daemon_and_loses_nothing() {
         server.wait_until(Duration::from_secs(60), |requests| requests.len() == 1);
         running.stdout_wait_times(READS, 2);
         keyboard.write_all(keys.as_bytes()).expect("a keyboard");
-        running.wait().expect_code(0);
+        // The society would end with unfinished work. So the chat says what is unfinished, and waits for the same keys.
+        running.stdout_wait("1 task is unfinished");
+        running.stdout_wait_times(READS, 3);
+        keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+        let shown = plain(&running.wait().expect_code(0).stdout);
+        assert!(shown.contains("at work: root") && shown.contains("nothing is lost"), "{shown}");
         assert_nothing_runs(&polity);
         let status = polity.run(&["status"]).expect_code(0).stdout;
         assert!(status.contains("1 agent has work\n") && status.contains("for: how much is it?"), "{status}");

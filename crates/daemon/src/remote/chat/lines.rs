@@ -26,12 +26,25 @@ pub(super) enum Typed {
 }
 
 /// The input lines, as they come from the thread that reads them.
-pub(super) struct Lines(mpsc::Receiver<Typed>);
+pub(super) struct Lines {
+    typed: mpsc::Receiver<Typed>,
+    /// After `/quit` or the end of the input, the thread that reads the keyboard waits until it may read again. Absent
+    /// for a pipe, whose end is final.
+    again: Option<std::sync::mpsc::Sender<()>>,
+}
 
 impl Lines {
     /// Waits for the next input; returns nothing after the end.
     pub(super) async fn next(&mut self) -> Option<Typed> {
-        self.0.recv().await
+        self.typed.recv().await
+    }
+
+    /// Lets the user type again after `/quit` or the end of the input.
+    pub(super) fn go_on(&self) {
+        if let Some(again) = &self.again {
+            // The thread has ended if the terminal is gone. Then `next` returns nothing.
+            let _ = again.send(());
+        }
     }
 }
 
@@ -141,7 +154,7 @@ pub(super) fn piped() -> Lines {
             }
         }
     });
-    Lines(lines)
+    Lines { typed: lines, again: None }
 }
 
 /// The handler of Ctrl-C: it empties the line. On an empty line, Ctrl-C leaves the chat.
@@ -165,6 +178,7 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
     }
     let printer = editor.create_external_printer().map_err(failed)?;
     let (tell, lines) = mpsc::channel(AHEAD);
+    let (again, may_read) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         loop {
             let typed = match editor.readline("> ") {
@@ -179,13 +193,17 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
                     Typed::End
                 }
             };
-            // Stop before the next `readline`, which would change the mode of the terminal again.
+            // Wait before the next `readline`, which would change the mode of the terminal again. If the user leaves, the
+            // chat drops `again`.
             let is_end = matches!(typed, Typed::End)
                 || matches!(&typed, Typed::Line(line) if super::parse(line) == super::Line::Quit);
-            if tell.blocking_send(typed).is_err() || is_end {
+            if tell.blocking_send(typed).is_err() || (is_end && may_read.recv().is_err()) {
                 return;
             }
         }
     });
-    Ok((Lines(lines), Printer::Beside(Beside { printer: Box::new(printer), foot: 0 })))
+    Ok((
+        Lines { typed: lines, again: Some(again) },
+        Printer::Beside(Beside { printer: Box::new(printer), foot: 0 }),
+    ))
 }
