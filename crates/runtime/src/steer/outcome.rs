@@ -73,7 +73,8 @@ impl Touched {
 /// after the stop. `told` says whether the person has got a final message since the newest request that was taken back.
 fn takes_answer(scope: Scope, touched: Touched, after: &Standing, told: ToldSince) -> bool {
     let Touched { before, withdrawn } = touched;
-    if !before.unanswered && !before.expectant {
+    // While root waits for an answer to its own question, the person still expects an answer from root.
+    if !before.unanswered && !before.expectant && !before.asks_user {
         return false;
     }
     // Only root can give the answer that root owed.
@@ -107,6 +108,8 @@ mod tests {
     const OWED: Standing = Standing { unanswered: true, ..DONE };
     const EXPECTANT: Standing = Standing { expectant: true, ..DONE };
 
+    const ASKS: Standing = Standing { asks_user: true, ..DONE };
+
     #[track_caller]
     fn check(
         scope: Scope,
@@ -135,6 +138,9 @@ mod tests {
         check(Root, (OWED, Nothing), OWED, [false, false]);
         check(Root, (OWED, FromRoot), OWED, [true, true]);
         check(Root, (EXPECTANT, Nothing), EXPECTANT, [true, true]);
+        // Root has only asked the person something, and the question is dropped with the stop.
+        check(Root, (ASKS, FromRoot), DONE, [true, true]);
+        check(Root, (ASKS, Nothing), DONE, [false, false]);
         // A request whose turn has failed is not taken back, but nobody is left who could answer it.
         check(Everybody, (OWED, Nothing), OWED, [true, true]);
         check(Everybody, (OWED, FromRoot), DONE, [true, true]);

@@ -13,7 +13,10 @@ async fn end_turn(world: &World, turn: TurnId, ended: turns::Ended) {
     let write = world.write(move |tx| {
         Box::pin(async move {
             messages::settle(tx, turn, settled).await?;
-            turns::end(tx, turn, ended).await
+            turns::end(tx, turn, ended).await?;
+            // A driver would look whether an agent has waited for this turn. These tests need no such agent.
+            tx.released.clear();
+            Ok(())
         })
     });
     write.await;
