@@ -336,11 +336,13 @@ fn status_is_the_same_for_a_terminal_and_a_pipe_with_a_daemon_and_without() {
     let worker = society.worker();
     let text = society.status(&[]);
     let url = format!("daemon: http://{}/", society.daemon.address);
-    for line in [url.as_str(), "data: data", "2 agents are at work", "nothing is stuck", "for: be a worker"] {
+    let at_work = "1 agent is at work, 1 agent waits for an answer";
+    for line in [url.as_str(), "data: data", at_work, "nothing is stuck", "for: be a worker"] {
         assert!(text.contains(line), "{line} is not in: {text}");
     }
     let json: Value = serde_json::from_str(&society.status(&["--json"])).expect("JSON");
     assert_eq!((&json["process"], &json["now"]["workingTotal"]), (&json!("daemon"), &json!(2)));
+    assert_eq!(json["now"]["atWorkTotal"], 1);
     assert_eq!(json["config"]["problems"], json!([]));
     for columns in [40, 80, 200] {
         let terminal = society.polity.spawn_on_terminal_of(columns, &["status", "--data", "data"]);
@@ -364,7 +366,8 @@ fn status_is_the_same_for_a_terminal_and_a_pipe_with_a_daemon_and_without() {
     polity.write_config("app.json", r#"{"discover": false}"#);
     let text = polity.run(&["status", "--data", "data"]).expect_code(0).stdout;
     assert!(text.starts_with("no daemon serves this data directory; nothing runs\n"), "{text}");
-    assert!(text.contains("2 agents have work") && text.contains(&worker), "{text}");
+    let has_work = "1 agent has work, 1 agent waits for an answer";
+    assert!(text.contains(has_work) && text.contains(&worker), "{text}");
     let json = polity.run(&["status", "--data", "data", "--json"]).expect_code(0).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(

@@ -37,12 +37,24 @@ pub struct Scene<'a> {
     pub answered: &'a HashSet<TaskId>,
 }
 
-/// A conversation that gets a card on the page Now.
+/// An agent that gets a card on the page Now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
+    /// The conversation in which the agent was active most recently. The card shows the task that belongs to the state
+    /// of the agent, which may be another one.
     pub who: Conversation,
-    /// The time of the conversation's newest activity.
+    /// The time of the agent's newest activity, in all of its tasks.
     pub at: i64,
+    pub stance: Stance,
+}
+
+/// Whether an agent with a card works or waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// The agent has work in some task, and can go on with it.
+    Works,
+    /// The agent can do nothing until others or the person have answered.
+    Waits,
 }
 
 /// Something that is stuck. The caller adds the remedies and the quoted texts.
@@ -119,7 +131,14 @@ impl Found {
     /// A remedy may suggest that a turn of root begins again with another service. Returns the task of this turn.
     pub fn begins_again(&self, moments: &Moments) -> Option<TaskId> {
         let root = self.cured().into_iter().find(AgentId::is_root)?;
-        self.task.clone().or_else(|| moments.of(&root)?.task().cloned())
+        match &self.stuck {
+            Stuck::Service { service, .. } => task_at(service, &root, moments).cloned(),
+            Stuck::Parked { .. }
+            | Stuck::Request { .. }
+            | Stuck::Question { .. }
+            | Stuck::Approval { .. }
+            | Stuck::Answered { .. } => self.task.clone(),
+        }
     }
 }
 
@@ -135,28 +154,37 @@ fn is_left_over(request: &OpenRequest) -> bool {
 }
 
 /// Returns the agents that work or wait for somebody, each with the time of its newest activity. The agent with the
-/// newest activity comes first. Parked and paused agents do nothing, so they are left out here, and [`found`] reports
-/// them as stuck.
+/// newest activity comes first. A paused agent does nothing, and neither does an agent that is parked in some task and
+/// cannot go on in another. Such agents are left out here, and [`found`] reports them as stuck.
 pub fn active(scene: &Scene<'_>) -> Vec<Active> {
     let Scene { open, moments, .. } = scene;
-    let held: HashSet<&AgentId> = open.holds.iter().map(|hold| &hold.who.agent).collect();
+    let held: HashSet<&Conversation> = open.holds.iter().map(|hold| &hold.who).collect();
+    let asking: HashSet<&Conversation> = open.approvals.iter().map(|asked| &asked.who).collect();
+    let parked: HashSet<&AgentId> = held.iter().map(|who| &who.agent).collect();
+    let goes_on = |who: &&Conversation| !held.contains(*who) && !asking.contains(*who);
+    let works: HashSet<&AgentId> = open.work.keys().filter(goes_on).map(|who| &who.agent).collect();
     let worked = open.work.iter().map(|(who, since)| (who.clone(), *since));
     let asked = open.approvals.iter().map(|asked| (asked.who.clone(), asked.since));
     let waiting = open.requests.iter().map(|request| (request.sender(), request.since));
     let mut newest: HashMap<AgentId, Active> = HashMap::new();
     for (who, since) in worked.chain(asked).chain(waiting) {
-        if who.agent.is_user() || held.contains(&who.agent) || open.paused.contains(&who.agent) {
+        let stance = if works.contains(&who.agent) { Stance::Works } else { Stance::Waits };
+        let does_nothing = open.paused.contains(&who.agent)
+            || (stance == Stance::Waits && parked.contains(&who.agent))
+            || held.contains(&who);
+        if who.agent.is_user() || does_nothing {
             continue;
         }
         let at = open.newest.get(&who).copied().unwrap_or(since).max(since);
-        let known = newest.entry(who.agent.clone()).or_insert_with(|| Active { who: who.clone(), at });
+        let known =
+            newest.entry(who.agent.clone()).or_insert_with(|| Active { who: who.clone(), at, stance });
         if at > known.at {
-            *known = Active { who, at };
+            *known = Active { who, at, stance };
         }
     }
     for active in newest.values_mut() {
-        let moment = moments.of(&active.who.agent).and_then(Doing::since);
-        active.at = moment.map_or(active.at, |since| since.max(active.at));
+        let moments = moments.of(&active.who.agent).iter().filter_map(Doing::since);
+        active.at = moments.fold(active.at, i64::max);
     }
     let mut newest: Vec<Active> = newest.into_values().collect();
     newest.sort_by(|a, b| (Reverse(a.at), &a.who).cmp(&(Reverse(b.at), &b.who)));
@@ -236,7 +264,7 @@ fn requests(scene: &Scene<'_>) -> Vec<Found> {
         if open.paused.contains(&request.to) {
             return Some(Cause::Paused);
         }
-        if asking.contains(&receiver) || scene.moments.of(&request.to).is_some() {
+        if asking.contains(&receiver) || scene.moments.in_task(&request.to, &request.task).is_some() {
             return None;
         }
         let cause = match open.work.get(&receiver) {
@@ -372,8 +400,15 @@ fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy
     }
     remedies.extend(run_again(found, choices, moments));
     remedies.push(Remedy::CheckService { service: service.clone() });
-    remedies.extend(agents.iter().filter_map(|agent| Some(stop(agent, moments.of(agent)?.task()?.clone()))));
+    let stops =
+        agents.iter().filter_map(|agent| Some(stop(agent, task_at(service, agent, moments)?.clone())));
+    remedies.extend(stops);
     remedies
+}
+
+/// Returns the task in which an agent calls a service now or next.
+fn task_at<'m>(service: &ServiceId, agent: &AgentId, moments: &'m Moments) -> Option<&'m TaskId> {
+    moments.of(agent).iter().find(|moment| moment.service() == Some(service))?.task()
 }
 
 /// Returns the remedy that stops an agent. Root works for all tasks, so the remedy does not stop root itself, but only

@@ -9,10 +9,10 @@ pub(crate) use answer::{Answer, Limits};
 pub use glimpses::Glimpses;
 
 use polity_llm::{Gate, TicketNumber};
-use polity_society::id::{AgentId, ServiceId, TaskId};
+use polity_society::id::{ServiceId, TaskId};
 use polity_store::Conversation;
 use polity_store::view::doing::Moments;
-use polity_view::{AgentState, Doing};
+use polity_view::Doing;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,48 +107,17 @@ impl Board {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns what the agents are doing at the time `now`, in `task` or in all tasks. If an agent is doing things in
-    /// several tasks, the result contains only the thing with the lowest [`rank`].
+    /// Returns what the agents are doing at the time `now`, in `task` or in all tasks.
     pub(crate) fn moments(&self, task: Option<&TaskId>, now: i64) -> Moments {
-        let mut moments: HashMap<AgentId, Doing> = HashMap::new();
-        for (conversation, entry) in &*self.entries() {
-            if task.is_some_and(|task| *task != conversation.task) {
-                continue;
-            }
-            let doing = entry.doing(&conversation.task, now);
-            match moments.get_mut(&conversation.agent) {
-                Some(other) if rank(other) <= rank(&doing) => {}
-                Some(other) => *other = doing,
-                None => {
-                    moments.insert(conversation.agent.clone(), doing);
-                }
-            }
-        }
-        moments.into_iter().collect()
+        let entries = self.entries();
+        let meant = entries.iter().filter(|(who, _)| task.is_none_or(|task| *task == who.task));
+        meant.map(|(who, entry)| (who.agent.clone(), entry.doing(&who.task, now))).collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Conversation, Entry>> {
         // If another thread panicked while it held the lock, each entry is still complete, so the lock can be used.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the rank of something that an agent is doing. The lowest rank matters most to a person who watches.
-fn rank(doing: &Doing) -> (u8, i64) {
-    let first = match doing.state() {
-        AgentState::Thinking => 0,
-        AgentState::Running => 1,
-        AgentState::Retrying => 2,
-        AgentState::Queued => 3,
-        AgentState::Asking
-        | AgentState::Ready
-        | AgentState::Waiting
-        | AgentState::Parked
-        | AgentState::Paused
-        | AgentState::Idle
-        | AgentState::Ended => 4,
-    };
-    (first, doing.since().unwrap_or(i64::MAX))
 }
 
 impl Entry {

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// What an agent is doing at this moment. If several variants apply, the first in this order counts: `ended`,
-/// `paused`, `parked`, `asking` about a call, `thinking`, `running`, `retrying`, `queued`, `ready`, `asking` a question,
-/// `waiting`, `idle`.
+/// `paused`, `thinking`, `running`, `retrying`, `queued`, `ready`, `parked`, `asking` about a call, `asking` a question,
+/// `waiting`, `idle`. In a task in which an agent is parked or asks about a call, it is in none of the states from
+/// `thinking` to `ready`. So an agent with several tasks is `parked` or `asking` only if it can go on in none of them.
 ///
 /// Only the rows of the database tell whether an agent has work. The variants `thinking`, `running`, `retrying` and
 /// `queued` tell how far an agent is with its work. Only the process that runs the society knows this, and it stores
@@ -264,7 +265,8 @@ impl Doing {
         }
     }
 
-    /// Returns the task in which the agent works, asks the person or is parked; `None` in all other states.
+    /// Returns the task in which the agent works, asks the person, is parked, or has waited longest; `None` in all other
+    /// states.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Self::Asking { task, .. }
@@ -274,7 +276,8 @@ impl Doing {
             | Self::Retrying { task, .. }
             | Self::Ready { task, .. }
             | Self::Parked { task, .. } => Some(task),
-            Self::Waiting { .. } | Self::Paused { .. } | Self::Idle | Self::Ended { .. } => None,
+            Self::Waiting { requests, .. } => requests.first().map(|oldest| &oldest.task),
+            Self::Paused { .. } | Self::Idle | Self::Ended { .. } => None,
         }
     }
 

@@ -28,6 +28,8 @@ pub struct NowView {
     pub working: Vec<CardView>,
     /// How many agents work or wait for somebody.
     pub working_total: u64,
+    /// How many of these agents have work that they can do now. The others wait for answers.
+    pub at_work_total: u64,
     /// The things that do not go on without help, oldest first.
     pub stuck: Vec<StuckView>,
     /// How many things are stuck.
@@ -41,12 +43,12 @@ pub struct CardView {
     /// The same fields as in a list of agents.
     #[serde(flatten)]
     pub agent: AgentView,
-    /// The beginning of the agent's objective; for root, the beginning of the prompt that root works on.
+    /// The beginning of the agent's objective; for root, the beginning of the prompt of the task `activeIn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
-    /// The task of the agent's newest activity.
+    /// The task of the agent's state: what the agent does or waits for, `objective` and `last` belong to this task.
     pub active_in: TaskId,
-    /// The time of the agent's newest activity.
+    /// The time of the agent's newest activity, in all of its tasks.
     pub active_at: i64,
     /// What the agent has last heard, said or done in this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -125,12 +125,17 @@ fn section(lines: &mut Vec<Line>, title: &str, shown: usize, total: u64) {
 }
 
 fn at_work(now: &NowView) -> String {
-    match (now.working_total, now.running) {
+    let at_work = match (now.at_work_total, now.running) {
         (0, _) => "nobody is at work".to_owned(),
         (1, true) => "1 agent is at work".to_owned(),
         (count, true) => format!("{count} agents are at work"),
         (1, false) => "1 agent has work".to_owned(),
         (count, false) => format!("{count} agents have work"),
+    };
+    match now.working_total.saturating_sub(now.at_work_total) {
+        0 => at_work,
+        1 => format!("{at_work}, 1 agent waits for an answer"),
+        count => format!("{at_work}, {count} agents wait for an answer"),
     }
 }
 

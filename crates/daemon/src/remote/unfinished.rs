@@ -89,8 +89,10 @@ mod tests {
         };
         let working: Vec<CardView> = working.iter().map(card).collect();
         let stuck: Vec<StuckView> = stuck.into_iter().map(thing).collect();
+        let at_work = working.iter().filter(|card| card.agent.state.is_at_work());
+        let at_work_total = at_work.count() as u64;
         let (working_total, stuck_total) = (working.len() as u64, stuck.len() as u64);
-        NowView { at: 0, as_of: 0, running: true, working, working_total, stuck, stuck_total }
+        NowView { at: 0, as_of: 0, running: true, working, working_total, at_work_total, stuck, stuck_total }
     }
 
     #[test]

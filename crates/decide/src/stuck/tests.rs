@@ -278,6 +278,57 @@ fn cards_are_in_the_order_of_the_newest_activity() {
     assert_eq!(names(&society), expect(&[("old", NOW - 20_000), ("root", 30), ("new", 20)]));
 }
 
+/// Root asks the person about a call in the task `t`, is parked in `u`, and works in `v`.
+#[test]
+fn what_holds_root_up_in_one_task_does_not_hide_its_work_in_another() {
+    let root_in = |task: &str| Conversation { agent: AgentId::root(), task: TaskId::new(task) };
+    let mut society = Society::default();
+    society.open.work = [(root_in("t"), 10), (root_in("v"), 20)].into();
+    society.open.approvals = vec![Asked {
+        who: root_in("t"),
+        approval: ApprovalId::from_number(4),
+        tool: "run_command".to_owned(),
+        since: 40,
+        expires_at: NOW,
+    }];
+    society.open.holds = vec![Hold { who: root_in("u"), reason: "it failed".to_owned(), since: 50 }];
+    let stances = |society: &Society| {
+        society.see(Runs::Here, |scene| active(scene).iter().map(|active| active.stance).collect::<Vec<_>>())
+    };
+    assert_eq!(stances(&society), [Stance::Works]);
+    assert_eq!(society.keys(), ["approval q4", "parked root u"]);
+    // Root's work in `v` has ended, so root can go on nowhere.
+    society.open.work.remove(&root_in("v"));
+    assert!(stances(&society).is_empty());
+    society.open.holds.clear();
+    assert_eq!(stances(&society), [Stance::Waits]);
+    assert_eq!(society.keys(), ["approval q4"]);
+}
+
+/// Root waits for a silent server in the task `t`, and works at another service in `u`.
+#[test]
+fn the_remedies_of_a_service_are_for_the_task_that_calls_it() {
+    let silence =
+        Silence { since: NOW - 15_000, until: NOW + 45_000, then: NextAttempt::Retry, fallback: None };
+    let elsewhere = Doing::Thinking {
+        task: TaskId::new("u"),
+        service: ServiceId::new("fine"),
+        attempt: 1,
+        since: NOW - 50_000,
+        first_byte: None,
+        tokens: 0,
+        silence: None,
+    };
+    let society = Society {
+        moments: vec![(AgentId::root(), elsewhere), (AgentId::root(), thinking("mute", Some(silence)))],
+        services: vec![(ServiceId::new("mute"), ServiceState::default())],
+        ..Society::default()
+    };
+    let check = Remedy::CheckService { service: ServiceId::new("mute") };
+    let expect = vec![again(), check, Remedy::StopTask { task: TaskId::new("t") }];
+    assert_eq!(society.remedies(&choice("clerk")), [expect]);
+}
+
 const AGENTS: [&str; 5] = ["root", "a", "b", "c", "d"];
 
 /// Generates states of services: with and without failures, and paused or not.
@@ -356,6 +407,7 @@ proptest! {
         }
     }
 
+    /// All rows of these societies are in one task. So an agent that is parked there cannot go on anywhere.
     #[test]
     fn an_agent_has_at_most_one_card_and_none_if_it_is_held(society in societies()) {
         let active = society.see(Runs::Here, active);

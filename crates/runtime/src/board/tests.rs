@@ -1,7 +1,8 @@
 use super::glimpses::{Seen, look};
 use super::*;
 use polity_llm::{Endpoint, Listener, Piece, Ticket};
-use polity_view::{EventFilter, NextAttempt};
+use polity_society::id::AgentId;
+use polity_view::{AgentState, EventFilter, NextAttempt};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -27,7 +28,7 @@ fn queued(gate: &Arc<Gate>, failed: Option<Failed>) -> (Ticket, Moment) {
 
 fn doing(board: &Board, conversation: &Conversation) -> Option<Doing> {
     let moments = board.moments(Some(&conversation.task), 0);
-    moments.of(&conversation.agent).cloned()
+    moments.in_task(&conversation.agent, &conversation.task).cloned()
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn root_is_shown_at_what_matters_most() {
     let _thinking = board.show(&other, Moment::Thinking(answer(&board)));
     let state = |task: Option<&str>| {
         let moments = board.moments(task.map(TaskId::new).as_ref(), 0);
-        moments.of(&AgentId::root()).map(Doing::state)
+        moments.of(&AgentId::root()).first().map(Doing::state)
     };
     assert_eq!(state(None), Some(AgentState::Thinking));
     assert_eq!(state(Some("t-1")), Some(AgentState::Retrying));

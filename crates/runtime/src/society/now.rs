@@ -3,7 +3,7 @@
 
 use super::{Society, services};
 use crate::handles::Handles;
-use polity_decide::stuck::{self, Active, Again, Choice, Choices, Found, MAX_NAMED, Runs, Scene};
+use polity_decide::stuck::{self, Active, Again, Choice, Choices, Found, MAX_NAMED, Runs, Scene, Stance};
 use polity_registry::Snapshot;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_store::record::Record;
@@ -46,6 +46,7 @@ async fn now(handles: &Handles, runs: Runs, filter: &NowFilter) -> Result<NowVie
     let limit = page(filter.limit) as usize;
     let (mut active, mut found) = (stuck::active(&scene), stuck::found(&scene));
     let (working_total, stuck_total) = (active.len() as u64, found.len() as u64);
+    let at_work_total = active.iter().filter(|active| active.stance == Stance::Works).count() as u64;
     active.truncate(limit);
     found.truncate(limit);
 
@@ -55,10 +56,11 @@ async fn now(handles: &Handles, runs: Runs, filter: &NowFilter) -> Result<NowVie
         roles: choices(&mut moment, &snapshot, &bad, &facts.agents, &found).await?,
         turns: turns(&mut moment, &snapshot, &bad, &moments, &found).await?,
     };
-    let working = active.into_iter().filter_map(|active| facts.card(active)).collect();
+    let working = active.iter().filter_map(|active| facts.card(active)).collect();
     let stuck = found.into_iter().map(|found| facts.stuck(found, &choices, &moments)).collect();
     let as_of = events::newest(&mut moment).await?;
-    Ok(NowView { at, as_of, running: runs == Runs::Here, working, working_total, stuck, stuck_total })
+    let running = runs == Runs::Here;
+    Ok(NowView { at, as_of, running, working, working_total, at_work_total, stuck, stuck_total })
 }
 
 /// Returns the tasks of `idle` whose outcome is [`Outcome::Answered`].
@@ -90,19 +92,21 @@ impl Facts {
         let ids: BTreeSet<AgentId> = working.chain(found.iter().flat_map(Found::cured)).collect();
         let ids: Vec<AgentId> = ids.into_iter().collect();
         let agents = readings::agents::several(connection, &snapshot.catalogue, moments, &ids).await?;
-        let conversations: Vec<Conversation> = active.iter().map(|active| active.who.clone()).collect();
+        let agents: HashMap<AgentId, AgentView> =
+            agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
+        let conversations: Vec<Conversation> = active.iter().map(|active| shown(active, &agents)).collect();
         let last = readings::now::last(connection, &conversations).await?;
         let heard = last.values().filter_map(|(_, record)| match record {
             Record::Heard { message } => Some(message.clone()),
             _ => None,
         });
         let quoted: Vec<MessageId> = heard.chain(found.iter().filter_map(Found::quoted).cloned()).collect();
-        let in_tasks = active.iter().map(|active| active.who.task.clone());
+        let in_tasks = conversations.iter().map(|conversation| conversation.task.clone());
         let in_tasks: BTreeSet<TaskId> =
             in_tasks.chain(found.iter().filter_map(|found| found.task.clone())).collect();
         let in_tasks: Vec<TaskId> = in_tasks.into_iter().collect();
         Ok(Self {
-            agents: agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect(),
+            agents,
             objectives: readings::now::objectives(connection, &ids).await?,
             titles: readings::tasks::titles(connection, &in_tasks).await?,
             last,
@@ -110,15 +114,18 @@ impl Facts {
         })
     }
 
-    fn card(&self, active: Active) -> Option<CardView> {
-        let Active { who, at } = active;
-        let agent = self.agents.get(&who.agent)?.clone();
-        let objective = self.objectives.get(&who.agent).or_else(|| self.titles.get(&who.task));
-        let last = self.last.get(&who.agent).map(|(at, record)| self.last(*at, record));
+    fn card(&self, active: &Active) -> Option<CardView> {
+        let Conversation { agent, task } = shown(active, &self.agents);
+        let objective = self.objectives.get(&agent).or_else(|| self.titles.get(&task));
+        let last = self.last.get(&agent).map(|(at, record)| self.last(*at, record));
+        let mut agent = self.agents.get(&agent)?.clone();
+        if let Doing::Waiting { requests, .. } = &mut agent.doing {
+            requests.retain(|request| request.task == task);
+        }
         Some(CardView {
             objective: objective.map(|text| beginning(text)),
-            active_in: who.task,
-            active_at: at,
+            active_in: task,
+            active_at: active.at,
             last,
             agent,
         })
@@ -163,6 +170,13 @@ impl Facts {
         let title = found.task.as_ref().and_then(|task| self.titles.get(task)).cloned();
         StuckView { key, since: found.since, stuck: found.stuck, task: found.task, title, remedies }
     }
+}
+
+/// Returns the conversation that the card of an agent shows. It belongs to the agent's state, so that a card never shows
+/// what an agent does in one task together with the objective of another.
+fn shown(active: &Active, agents: &HashMap<AgentId, AgentView>) -> Conversation {
+    let state = agents.get(&active.who.agent).and_then(|agent| agent.doing.task());
+    Conversation { task: state.unwrap_or(&active.who.task).clone(), agent: active.who.agent.clone() }
 }
 
 /// Some agents may work again if their role uses another service. Returns, for each of these agents, the role and the

@@ -1,4 +1,5 @@
 mod answering;
+mod now;
 mod opened_to_read;
 mod reading;
 mod services;

@@ -160,15 +160,15 @@ impl Asking<'_> {
         else {
             return Ok(None);
         };
-        match view.state {
-            AgentState::Paused => return Ok(Some(why::paused(agent))),
-            AgentState::Parked => {
-                if let Some(hold) = readings::agents::holds(self.connection, agent).await?.first() {
-                    let before = self.before(agent, Some(&hold.task), i64::MAX).await?;
-                    return Ok(Some(why::parked(agent, &hold.task, &hold.reason, &before)));
-                }
+        // An agent that is parked in one task may work in another, so its state need not be `parked`.
+        let holds = readings::agents::holds(self.connection, agent).await?;
+        match (view.state, holds.first()) {
+            (AgentState::Paused, _) => return Ok(Some(why::paused(agent))),
+            (AgentState::Ended, _) | (_, None) => {}
+            (_, Some(hold)) => {
+                let before = self.before(agent, Some(&hold.task), i64::MAX).await?;
+                return Ok(Some(why::parked(agent, &hold.task, &hold.reason, &before)));
             }
-            _ => {}
         }
         let before = self.before(agent, None, i64::MAX).await?;
         Ok(why::struggling(&before))

@@ -22,8 +22,16 @@ use std::sync::Arc;
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
-    EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open'
-        AND task = coalesce(?, task)) AS turning,
+    EXISTS (SELECT 1 FROM turns t INDEXED BY turns_open_of WHERE t.agent = a.id AND t.state = 'open'
+        AND t.task = coalesce(?, t.task)
+        AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.agent = a.id AND h.task = t.task)
+        AND NOT EXISTS (SELECT 1 FROM approvals p INDEXED BY approvals_of_agent
+            WHERE p.agent = a.id AND p.task = t.task AND p.state = 'open'))
+    OR EXISTS (SELECT 1 FROM messages q INDEXED BY messages_waiting WHERE q.receiver = a.id AND q.state = 'queued'
+        AND a.id <> 'user' AND q.task = coalesce(?, q.task)
+        AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.agent = a.id AND h.task = q.task)
+        AND NOT EXISTS (SELECT 1 FROM approvals p INDEXED BY approvals_of_agent
+            WHERE p.agent = a.id AND p.task = q.task AND p.state = 'open')) AS works,
     EXISTS (SELECT 1 FROM approvals INDEXED BY approvals_of_agent WHERE agent = a.id AND state = 'open'
         AND task = coalesce(?, task)) AS asking,
     (SELECT count(*) FROM messages INDEXED BY messages_waiting

@@ -105,7 +105,16 @@ fn now_view() -> NowView {
             vec![Remedy::Write { to: AgentId::root(), task: task_id() }],
         ),
     ];
-    NowView { at: NOW, as_of: 9, running: true, working_total: 4, working, stuck_total: 6, stuck }
+    NowView {
+        at: NOW,
+        as_of: 9,
+        running: true,
+        working_total: 4,
+        at_work_total: 3,
+        working,
+        stuck_total: 6,
+        stuck,
+    }
 }
 
 fn status(process: Process, now: NowView) -> String {
@@ -122,6 +131,21 @@ fn a_status_in_words() {
 }
 
 #[test]
+fn agents_that_wait_are_not_at_work() {
+    let check = |working_total, at_work_total, running, expect: &str| {
+        let now = NowView { working_total, at_work_total, running, ..now_view() };
+        assert_eq!(at_work(&now), expect);
+    };
+    check(0, 0, true, "nobody is at work");
+    check(0, 0, false, "nobody is at work");
+    check(1, 1, true, "1 agent is at work");
+    check(8, 1, true, "1 agent is at work, 7 agents wait for an answer");
+    check(3, 2, true, "2 agents are at work, 1 agent waits for an answer");
+    check(1, 0, true, "nobody is at work, 1 agent waits for an answer");
+    check(3, 2, false, "2 agents have work, 1 agent waits for an answer");
+}
+
+#[test]
 fn nothing_runs() {
     let nothing = NowView {
         at: NOW,
@@ -129,6 +153,7 @@ fn nothing_runs() {
         running: false,
         working: Vec::new(),
         working_total: 0,
+        at_work_total: 0,
         stuck: Vec::new(),
         stuck_total: 0,
     };

@@ -204,18 +204,25 @@ impl Drawn {
     /// considered.
     fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
+        let own = seed.map(task_of);
+        let works_in = |one: &str| {
+            let has_work = (is(|seed| seed.turning) && own == Some(one)) || self.unread(id, Some(one)) > 0;
+            let is_held = is(|seed| seed.parked) && own == Some(one);
+            task.is_none_or(|task| task == one) && has_work && !is_held && id != "user"
+        };
         if is(|seed| seed.ended) {
             AgentState::Ended
         } else if is(|seed| seed.paused) {
             AgentState::Paused
-        } else if is(|seed| seed.parked) {
-            AgentState::Parked
-        } else if is(|seed| seed.turning) || (self.unread(id, task) > 0 && id != "user") {
-            match moment_of(id) {
+        } else if works_in("t-1") || works_in("t-2") {
+            // The moment of an agent is in its own task.
+            match moment_of(id).filter(|_| own.is_some_and(works_in)) {
                 Some(Moment::Running(_)) => AgentState::Running,
                 Some(_) => AgentState::Retrying,
                 None => AgentState::Ready,
             }
+        } else if is(|seed| seed.parked) {
+            AgentState::Parked
         } else if self.waits_for(id, task).contains("user") {
             AgentState::Asking
         } else if !self.waits_for(id, task).is_empty() {
