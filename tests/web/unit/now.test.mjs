@@ -38,6 +38,9 @@ test("everything that can be stuck has its words, in each language", () => {
   }
   const words = (stuck) => said(stuckParts(t, { stuck, ...STUCK[stuck] }, who));
   assert.equal(words("request"), "root waits for clerk, which is paused");
+  const waits = (cause) => said(stuckParts(t, { stuck: "request", from: "user", to: "root", cause }, (id) => (id === "user" ? "You" : id)));
+  assert.equal(waits("paused"), "You wait for root, which is paused");
+  for (const cause of variants("Cause")) assert.match(waits(cause), /^You wait for root/, cause);
   assert.equal(words("parked"), "clerk is parked: it failed again and again. Waiting for it: root, you");
   assert.equal(words("answered"), "The task counts as answered, but root still waits for clerk, scribe");
   assert.equal(quoteOf({ stuck: "parked", ...STUCK.parked }), "the key is wrong");
@@ -92,6 +95,16 @@ test("an agent that has come to rest since the last read no longer thinks", () =
   const queued = { state: "queued", doing: { state: "queued", place: 2 } };
   assert.deepEqual(asOfNow(read, queued), { ...read, ...queued });
   assert.deepEqual(asOfNow(read, undefined), read);
+});
+
+test("a card never shows what an agent does in one task with the objective of another", () => {
+  const read = { id: "root", objective: "o", activeIn: "t-1", state: "thinking", doing: { state: "thinking", task: "t-1" } };
+  const known = (state, more) => ({ state, doing: { state, ...more } });
+  assert.deepEqual(asOfNow(read, known("queued", { task: "t-2" })), read);
+  assert.deepEqual(asOfNow(read, known("waiting", { requests: [{ task: "t-1" }, { task: "t-2" }] })), read);
+  assert.equal(asOfNow(read, known("queued", { task: "t-1" })).state, "queued");
+  assert.equal(asOfNow(read, known("waiting", { requests: [{ task: "t-1" }] })).state, "waiting");
+  assert.equal(asOfNow(read, { state: "idle" }).state, "idle");
 });
 
 test("a link to the reasons stands where the daemon knows a reason", () => {

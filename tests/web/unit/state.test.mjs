@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { alsoWaitsFor } from "../../../crates/api/web/assets/live.js";
 import { counts, initial, isOpenQuestion, reduce } from "../../../crates/api/web/assets/state.js";
 
 const usage = { calls: 0, promptTokens: 0, completionTokens: 0 };
@@ -230,6 +231,27 @@ test("a read that is older than a glimpse does not undo it, and the end of a con
   model = reduce(model, { type: "agents", agents: [agent("a", { state: "queued", asOf: 12 })] });
   assert.equal(stateOf(model, "a"), "thinking");
   assert.equal(reduce({ ...model, connection: "live" }, { type: "connection", state: "lost" }).moments.size, 0);
+});
+
+test("what holds root up in one task does not hide what it does in another", () => {
+  const elsewhere = { agent: "root", task: "t-2", doing: { ...thinking, task: "t-2" } };
+  for (const state of ["asking", "parked"]) {
+    const held = begun(agent("root", { state, doing: { state, task: "t", since: 1 } }));
+    assert.equal(stateOf(see(held, glimpse("root", thinking)), "root"), state, "an old glimpse of the same task");
+    const model = see(held, elsewhere);
+    assert.equal(stateOf(model, "root"), "thinking", state);
+    assert.equal(model.agents.get("root").doing.task, "t-2");
+  }
+  const works = see(begun(agent("root", { state: "ready", waitsFor: ["user"] })), elsewhere);
+  const asks = { seq: 11, event: "approval_requested", task: "t", agent: "root", approval: "p1", tool: "bash" };
+  assert.equal(stateOf(after(works, asks), "root"), "thinking");
+  assert.equal(stateOf(after(works, { seq: 11, event: "turn_ended", task: "t", agent: "root" }), "root"), "thinking");
+  assert.equal(stateOf(after(works, { seq: 11, event: "turn_ended", task: "t-2", agent: "root" }), "root"), "asking");
+});
+
+test("whom an agent waits for is not said twice", () => {
+  assert.deepEqual(alsoWaitsFor({ state: "asking", waitsFor: ["user", "a"] }), ["a"]);
+  assert.deepEqual(alsoWaitsFor({ state: "thinking", waitsFor: ["user", "a"] }), ["user", "a"]);
 });
 
 test("an agent that is halted or has no work is not at work, whatever a late glimpse says", () => {

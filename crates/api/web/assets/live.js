@@ -48,10 +48,20 @@ export function momentsOf(moments, id) {
 
 /**
  * Gives an agent the state of its most important moment. (A moment is what an agent is doing in one task.) Returns an
- * agent without work unchanged.
+ * agent that cannot go on unchanged.
  */
 export function atThisMoment(agent, moments) {
-  const [moment] = momentsOf(moments, agent.id);
-  if (moment && AT_WORK.includes(agent.state)) return { ...agent, state: moment.doing.state, doing: moment.doing };
-  return agent;
+  const moment = momentsOf(moments, agent.id).find(({ task }) => goesOn(agent, task));
+  return moment ? { ...agent, state: moment.doing.state, doing: moment.doing } : agent;
+}
+
+/** Whether an agent can go on in a task. What holds an agent up in one task does not hold it up in its other tasks. */
+function goesOn({ state, doing }, task) {
+  if (AT_WORK.includes(state)) return true;
+  return ["asking", "parked"].includes(state) && doing?.task !== undefined && doing.task !== task;
+}
+
+/** Returns the parties that an agent waits for, except the person if the state of the agent already says so. */
+export function alsoWaitsFor({ state, waitsFor }) {
+  return state === "asking" ? waitsFor.filter((id) => id !== "user") : waitsFor;
 }

@@ -9,7 +9,7 @@ export function stuckParts(t, item, who) {
     case "approval":
       return t.parts("now.stuck.approval", { agent: who(item.agent), tool: item.tool });
     case "request":
-      return t.parts(`now.stuck.request.${item.cause}`, { from: who(item.from), to: who(item.to) });
+      return t.parts(`now.stuck.request.${item.cause}${item.from === "user" ? ".you" : ""}`, { from: who(item.from), to: who(item.to) });
     case "parked":
       return item.askedBy?.length > 0
         ? t.parts("now.stuck.parked.asked", { agent: who(item.agent), whom: listed(item.askedBy.map(who)) }).flat()
@@ -25,11 +25,18 @@ export function stuckParts(t, item, who) {
 /**
  * Returns the data of an agent from the last read, but with the newest state of the agent. The event stream may have
  * reported this state after the read. The details from the read stay only if they belong to the newest state. So an
- * agent that is idle by now is no longer shown as thinking.
+ * agent that is idle by now is no longer shown as thinking. If the newest state belongs to another task than the read
+ * data, the read data stays, so that a card never mixes two tasks; the next read brings the other task.
  */
 export function asOfNow(read, known) {
-  if (!known) return read;
+  if (!known || tasksOf(known.doing).some((task) => task !== read.activeIn)) return read;
   return { ...read, state: known.state, doing: known.doing ?? (known.state === read.state ? read.doing : undefined) };
+}
+
+/** Returns the tasks that an agent works in, asks in, is parked in or waits in. */
+function tasksOf(doing) {
+  if (doing?.state === "waiting") return doing.requests.map((request) => request.task);
+  return doing?.task === undefined ? [] : [doing.task];
 }
 
 /** Whether an agent does nothing for a reason that the daemon can explain. */

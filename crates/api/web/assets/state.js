@@ -9,12 +9,9 @@
 // so it rereads everything.
 
 import { afterEvents } from "./calls.js";
-import { AT_WORK, afterGlimpses, atThisMoment } from "./live.js";
+import { AT_WORK, afterGlimpses, atThisMoment, momentsOf } from "./live.js";
 
-/**
- * The states of an agent, in order of precedence: if several states apply to an agent, the page shows the state that
- * comes first in this list.
- */
+/** The states of an agent, in the order in which the page lists them. */
 export const STATES = ["asking", ...AT_WORK, "waiting", "parked", "paused", "idle", "ended"];
 
 /** Maximum number of roles whose names the page remembers. It needs them to name newly hired agents. */
@@ -115,9 +112,10 @@ function glimpsed(model, glimpses) {
   const agents = new Map(model.agents);
   for (const id of new Set(glimpses.map((glimpse) => glimpse.agent))) {
     const agent = agents.get(id);
-    if (!agent || !AT_WORK.includes(agent.state)) continue;
+    if (!agent) continue;
     // If `moments` no longer contains the agent, the agent still has work until an event reports the end of its turn.
-    agents.set(id, atThisMoment({ ...agent, ...works(agent) }, moments));
+    const worked = AT_WORK.includes(agent.state) ? works(agent) : {};
+    agents.set(id, atThisMoment({ ...agent, ...worked }, moments));
   }
   return { ...model, moments, agents };
 }
@@ -231,7 +229,11 @@ function apply(next, change, entry) {
       next.approvals = next.approvals.filter((one) => one.id !== entry.approval);
       return stale("agents", "tasks", "approvals");
     case "turn_ended":
-      touch(entry.agent, (agent) => (AT_WORK.includes(agent.state) || asksAboutCall(agent) ? resting(agent) : {}));
+      touch(entry.agent, (agent) => {
+        if (!AT_WORK.includes(agent.state) && !asksAboutCall(agent)) return {};
+        // The turn of another task goes on.
+        return isElsewhere(next.moments, entry) ? works(agent) : resting(agent);
+      });
       return stale("agents");
     case "model_answered":
       touch(entry.agent, (agent) => ({ usage: spent(agent.usage, entry.usage) }));
@@ -259,6 +261,11 @@ const RESTS = ["idle", "waiting", "asking"];
 /** Whether the agent waits until the person allows or refuses a call. The turn of such an agent has not ended. */
 function asksAboutCall(agent) {
   return agent.state === "asking" && agent.doing?.about?.question === undefined;
+}
+
+/** Whether the agent of an event is doing something in another task than that of the event. */
+function isElsewhere(moments, entry) {
+  return entry.task !== undefined && momentsOf(moments, entry.agent).some(({ task }) => task !== entry.task);
 }
 
 /**

@@ -91,17 +91,16 @@ pub(crate) fn row(before: &str, agent: &AgentView, now: i64) -> Vec<Cell> {
     ]
 }
 
-/// Formats what an agent is doing, such as `waiting for a1, a2, 12 s`.
+/// Formats what an agent is doing, such as `waiting for a1, a2, 12 s`, and whom else it waits for.
 fn doing(agent: &AgentView, now: i64) -> String {
     let words = agent.doing.words(now);
-    match agent.state {
-        AgentState::Waiting | AgentState::Ended => words,
-        _ if agent.waits_for.is_empty() => words,
-        _ => {
-            let whom: Vec<&str> = agent.waits_for.iter().map(AgentId::as_str).collect();
-            format!("{words}, waits for {}", whom.join(", "))
-        }
+    if matches!(agent.state, AgentState::Waiting | AgentState::Ended) {
+        return words;
     }
+    // The words of the state `asking` already say that the agent waits for the user.
+    let others = agent.waits_for.iter().filter(|id| agent.state != AgentState::Asking || !id.is_user());
+    let whom: Vec<&str> = others.map(|id| if id.is_user() { "you" } else { id.as_str() }).collect();
+    if whom.is_empty() { words } else { format!("{words}, waits for {}", whom.join(", ")) }
 }
 
 /// An agent and its place in the tree.
@@ -141,9 +140,11 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{NOW, agent, agents};
+    use super::super::examples::{NOW, agent, agents, task_id};
     use super::*;
     use crate::output::table::without_styles;
+    use polity_society::id::MessageId;
+    use polity_view::{About, Doing};
     use proptest::prelude::*;
 
     #[test]
@@ -155,6 +156,22 @@ root                                                  waiting for agent-sae2, 1 
 │  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                                                      local
 └─ clerk-22bb      clerk                              paused, 1 min                                                              local
 "#);
+    }
+
+    #[test]
+    fn an_agent_that_asks_the_person_does_not_wait_for_the_person_as_well() {
+        let check = |doing: Doing, whom: &[&str], expect: &str| {
+            let waits_for = whom.iter().map(|id| AgentId::new(*id)).collect();
+            let agent = AgentView { state: doing.state(), doing, waits_for, ..agent("root", None) };
+            assert_eq!(super::doing(&agent, NOW), expect);
+        };
+        let about = About::Question(MessageId::new("m-1"));
+        let asking = Doing::Asking { task: task_id(), about, since: NOW - 10_000 };
+        let ready = Doing::Ready { task: task_id(), since: NOW };
+        check(asking.clone(), &["user"], "asking you, 10 s");
+        check(asking, &["clerk", "user"], "asking you, 10 s, waits for clerk");
+        check(ready.clone(), &["clerk", "user"], "ready, waits for clerk, you");
+        check(ready, &[], "ready");
     }
 
     #[test]

@@ -6,7 +6,7 @@ import { passes } from "../draft.js";
 import { clock } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
-import { momentsOf } from "../live.js";
+import { alsoWaitsFor, momentsOf } from "../live.js";
 import { isHalted } from "../now.js";
 import { callCard, commandCard } from "./calls.js";
 import { forkTurn } from "./dialogs.js";
@@ -96,8 +96,9 @@ export function showAgent(app, id, title, body, signal) {
       ? { ...detail, state: known.state, doing: known.doing, usage: known.usage, waiting: known.waiting } : detail;
     refill(title, agent.name ?? (id === "user" ? t("you") : agent.role), " ", h("span.id", {}, id));
     const ended = agent.state === "ended";
-    const waits = agent.waitsFor.length > 0 && agent.state !== "waiting"
-      ? h("span.dim", {}, t.parts("waits.for", { who: agent.waitsFor.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
+    const whom = alsoWaitsFor(agent);
+    const waits = whom.length > 0 && agent.state !== "waiting"
+      ? h("span.dim", {}, t.parts("waits.for", { who: whom.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
     refill(head, h("p.lead", {}, doingLine(app, agent), waits, isHalted(agent) ? whyLink(app, id) : null),
       detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
       id === "user" ? null : h("div.actions", {},

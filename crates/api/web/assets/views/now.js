@@ -89,7 +89,7 @@ export function mountNow(app) {
   function card(found) {
     const one = asOfNow(found, store.model.agents.get(found.id));
     const why = whyAtWork(one, store.model.agents);
-    const arrives = arrivingLine(momentsOf(store.model.moments, one.id).find((moment) => moment.saying)?.saying);
+    const arrives = arrivingLine(momentsOf(store.model.moments, one.id).find((moment) => moment.saying && moment.task === one.activeIn)?.saying);
     return h("article.now-card", { "data-key": one.id, class: `is-${one.state}` },
       h("header", {}, who(app, one.id), h("span.spring"), one.usage.calls > 0 ? h("span.dim", {}, spent(app, one.usage)) : null),
       one.objective ? h("p.now-objective", { title: one.objective }, one.objective) : null,
@@ -127,7 +127,8 @@ export function mountNow(app) {
     if (!view) return;
     drawn = store.model.agents;
     const rest = (total, shown) => (total > shown ? h("p.dim.small", {}, t("now.more", { n: total - shown })) : null);
-    refill(cards, h("h2", {}, t("now.working", { n: view.workingTotal })),
+    const waiting = view.workingTotal - view.atWorkTotal;
+    refill(cards, h("h2", {}, t("now.working", { n: view.atWorkTotal }), waiting > 0 ? t("now.waiting", { n: waiting }) : null),
       view.working.length === 0 ? nothing(t("now.nobody")) : h("div.now-grid", { "data-key": "grid" }, view.working.map(card)),
       rest(view.workingTotal, view.working.length));
     stuck.hidden = view.stuckTotal === 0;

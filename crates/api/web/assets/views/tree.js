@@ -1,6 +1,7 @@
 // The tree of all agents, updated live.
 
 import { h, icon } from "../dom.js";
+import { alsoWaitsFor } from "../live.js";
 import { refill } from "../morph.js";
 import { short } from "../format.js";
 import { STATES, counts } from "../state.js";
@@ -93,7 +94,8 @@ export function mountTree(app) {
   }
 
   function waitsText(agent) {
-    return agent.waitsFor.length > 0 ? t("waits.for", { who: agent.waitsFor.map((id) => app.nameOf(id)).join(", ") }) : "";
+    const whom = alsoWaitsFor(agent);
+    return whom.length > 0 ? t("waits.for", { who: whom.map((id) => app.nameOf(id)).join(", ") }) : "";
   }
 
   function toggle(id, open) {

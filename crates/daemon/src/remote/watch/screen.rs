@@ -59,7 +59,7 @@ impl State {
     /// For example, it is outdated if an agent has ended what it was doing, because the glimpse does not say what the
     /// agent does next.
     pub(super) fn see(&mut self, glimpse: Glimpse) -> Agents {
-        let Glimpse { agent: id, task: _, doing, said } = glimpse;
+        let Glimpse { agent: id, task, doing, said } = glimpse;
         let agent = self.agents.iter_mut().find(|agent| agent.id == id);
         let Some(doing) = doing else {
             self.saying.remove(&id);
@@ -71,6 +71,8 @@ impl State {
             self.saying.remove(&id);
         }
         match agent {
+            // Only the daemon decides which one of an agent's tasks the agent is shown in.
+            Some(agent) if agent.doing.task().is_some_and(|shown| *shown != task) => Agents::Outdated,
             Some(agent) if agent.state.is_at_work() || agent.state == AgentState::Idle => {
                 (agent.state, agent.doing) = (doing.state(), doing);
                 Agents::Known
@@ -145,7 +147,7 @@ fn head(state: &State) -> String {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use crate::remote::examples::{NOW, agents};
+    use crate::remote::examples::{NOW, agents, task_id};
     use proptest::prelude::*;
     use unicode_width::UnicodeWidthChar;
 
@@ -173,6 +175,24 @@ root                                                  waiting for agent-sae2, 1 
 2 something happened
 3 something happened
 "#);
+    }
+
+    #[test]
+    fn a_glimpse_of_another_task_does_not_replace_what_an_agent_is_doing() {
+        let ready = |task: &TaskId| Doing::Ready { task: task.clone(), since: NOW };
+        let see = |state: &mut State, task: TaskId| {
+            let (agent, doing) = (AgentId::new("agent-sae2"), Some(ready(&task)));
+            state.see(Glimpse { agent, task, doing, said: None })
+        };
+        let shown = |state: &State| {
+            let lead = state.agents.iter().find(|agent| agent.id.as_str() == "agent-sae2");
+            lead.map(|agent| agent.state)
+        };
+        let mut state = state(0);
+        assert_eq!(see(&mut state, TaskId::new("task-other")), Agents::Outdated);
+        assert_eq!(shown(&state), Some(AgentState::Thinking));
+        assert_eq!(see(&mut state, task_id()), Agents::Known);
+        assert_eq!(shown(&state), Some(AgentState::Ready));
     }
 
     #[test]
