@@ -1,6 +1,7 @@
 //! What happens now: the route `/api/now` and the command `polity status`. In the societies of these tests, agents
 //! work, or something is stuck. This can be a request, an agent, a service, or a task that counts as answered.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer, Sender};
@@ -328,6 +329,61 @@ fn a_turn_of_root_begins_again_with_another_service() {
     // In the first task, root still pauses for an hour. A stop ends the pause.
     assert_eq!(society.daemon.call(&format!("POST /api/tasks/{task}/stop"), b"").status, 200);
     society.until("root pauses no longer", |now| now["workingTotal"] == 0 && card(now, "root").is_null());
+}
+
+/// In one task, root asks the person about a call. For another task, the server holds a request of root.
+#[test]
+fn a_question_in_one_task_does_not_hide_a_request_at_the_server_for_another() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.heard().iter().any(|heard| heard.text.contains("count the pages")) {
+            closed.pass();
+            return Answer::say("42");
+        }
+        let file = json!({"command": "create", "path": "note.txt", "file_text": "a note\n"});
+        match asked.results_of("str_replace_editor").is_empty() {
+            true => Answer::call("str_replace_editor", file),
+            false => Answer::say("it is written"),
+        }
+    });
+    let mut one = service("one", &server, &["text"]);
+    one["maxConcurrentRequests"] = json!(2);
+    let policy = json!([{"group": "files", "write": true, "decide": "ask"}]);
+    let settings = app(&json!({"language": "en", "tools": {"policy": policy}}));
+    let polity = Polity::new(&json!({"services": [one]}), &settings);
+    let project = polity.home().join("project");
+    fs::create_dir(&project).expect("a directory");
+    let society = Society::begin(server, polity, gate);
+    let prompt = json!({"text": "write a note", "workspace": project}).to_string();
+    let posted = society.daemon.call("POST /api/messages", prompt.as_bytes()).json();
+    let (first, second) = (json!(society.task), &posted["task"]);
+
+    let now = society.until("root asks in one task and thinks in the other", |now| {
+        !stuck(now, "approval").is_null() && card(now, "root")["state"] == "thinking"
+    });
+    let root = card(&now, "root");
+    assert_eq!((&root["activeIn"], &root["doing"]["task"]), (&first, &first), "{root}");
+    assert_eq!(root["objective"], "please count the pages", "{root}");
+    assert_eq!((&now["workingTotal"], &now["atWorkTotal"]), (&json!(1), &json!(1)));
+    let question = stuck(&now, "approval");
+    assert_eq!(&question["task"], second, "{question}");
+    assert_eq!(question["remedies"][0]["remedy"], "decide", "{question}");
+    let metrics = society.daemon.call("GET /metrics", b"").body;
+    for line in ["polity_agents{state=\"thinking\"} 1\n", "polity_agents{state=\"asking\"} 0\n"] {
+        assert!(metrics.contains(line), "{line} is not in: {metrics}");
+    }
+
+    society.gate.open();
+    let now = society.until("root only asks", |now| card(now, "root")["state"] == "asking");
+    let root = card(&now, "root");
+    assert_eq!((&root["activeIn"], &root["objective"]), (second, &json!("write a note")), "{root}");
+    assert_eq!((&now["workingTotal"], &now["atWorkTotal"]), (&json!(1), &json!(0)));
+    let approval = question["approval"].as_str().expect("an approval");
+    let answer = format!("POST /api/approvals/{approval}");
+    assert_eq!(society.daemon.call(&answer, br#"{"answer": "yes"}"#).status, 200);
+    society.until("nobody works any more", |now| now["workingTotal"] == 0);
+    assert_eq!(fs::read_to_string(project.join("note.txt")).expect("a file"), "a note\n");
 }
 
 #[test]
