@@ -152,6 +152,12 @@ export async function resultsOf(page, daemon, says) {
   const detail = page.locator("aside.detail");
   await detail.locator("h2 .id", { hasText: id }).waitFor();
   for (const routing of ["described", "image_url"]) await detail.locator(`tr[data-routing=${routing}] a.who`).first().waitFor();
+
+  says("the reason why the artifact was described opens from its page");
+  await detail.locator("tr[data-routing=described] a.routing-described").first().click();
+  await detail.locator(".why .fact-described").waitFor();
+  await page.goBack();
+  await detail.locator("h2 .id", { hasText: id }).waitFor();
   await detail.locator(".uses li a").last().click();
   await detail.locator(".attachments .picture img").first().waitFor();
   await page.keyboard.press("Escape");

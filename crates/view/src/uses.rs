@@ -49,6 +49,10 @@ pub struct ShownTo {
     pub routing: Routing,
     /// The number of calls.
     pub calls: u32,
+    /// The number of the latest of these requests, if it is known. It selects the request to explain: `GET
+    /// /api/why/{artifact}` with `sent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<i64>,
     /// The time of the latest call.
     pub at: i64,
 }
@@ -64,12 +68,12 @@ impl ArtifactUses {
                 {
                     uses.messages.push(Attached { message, task, from, to, at });
                 }
-                Event::ModelAnswered { task, agent, service, model, content, .. } => {
+                Event::ModelAnswered { task, agent, service, model, content, sent, .. } => {
                     let Some(shown) = content.into_iter().find(|shown| shown.artifact == *id) else {
                         continue;
                     };
                     let routing = shown.routing;
-                    uses.add(ShownTo { agent, task, service, model, routing, calls: 1, at });
+                    uses.add(ShownTo { agent, task, service, model, routing, calls: 1, sent, at });
                 }
                 _ => {}
             }
@@ -80,7 +84,7 @@ impl ArtifactUses {
     /// Counts a model call that showed the artifact. The caller passes the calls newest first.
     fn add(&mut self, call: ShownTo) {
         let alike = |known: &&mut ShownTo| {
-            let call = ShownTo { calls: known.calls, at: known.at, ..call.clone() };
+            let call = ShownTo { calls: known.calls, sent: known.sent, at: known.at, ..call.clone() };
             **known == call
         };
         match self.shown.iter_mut().find(alike) {
@@ -103,7 +107,8 @@ mod tests {
         entry(
             seq,
             json!({"event": "model_answered", "task": "t", "agent": agent, "service": "s", "model": "m", "revision": 1,
-                "usage": {"promptTokens": 1, "completionTokens": 1, "source": "reported"}, "attempts": 1, "content": content}),
+                "usage": {"promptTokens": 1, "completionTokens": 1, "source": "reported"}, "attempts": 1, "content": content,
+                "sent": seq + 100}),
         )
     }
 
@@ -130,8 +135,12 @@ mod tests {
         ];
         let uses = ArtifactUses::of(&id, entries);
         let shown: Vec<_> =
-            uses.shown.iter().map(|one| (one.agent.as_str(), one.routing, one.calls, one.at)).collect();
-        assert_eq!(shown, [("root", Routing::ImageUrl, 2, 60), ("ann", Routing::Described, 1, 50)]);
+            uses.shown.iter().map(|one| (one.agent.as_str(), one.routing, one.calls, one.sent)).collect();
+        let (by_root, by_ann) =
+            (("root", Routing::ImageUrl, 2, Some(106)), ("ann", Routing::Described, 1, Some(105)));
+        assert_eq!(shown, [by_root, by_ann]);
+        let times: Vec<i64> = uses.shown.iter().map(|one| one.at).collect();
+        assert_eq!(times, [60, 50]);
         let messages: Vec<_> = uses.messages.iter().map(|one| (one.message.as_str(), one.at)).collect();
         assert_eq!(messages, [("m000000002", 20)]);
     }

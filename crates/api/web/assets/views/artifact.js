@@ -42,7 +42,7 @@ export function showArtifact(app, id, title, body, signal) {
   /** Reads and shows where the artifact was used. The artifact is shown before, because this read may take longer. */
   async function drawUses() {
     try {
-      fill(uses, usesOf(app, await api.uses(id)));
+      fill(uses, usesOf(app, id, await api.uses(id)));
     } catch (error) {
       fill(uses, trouble(app, error, drawUses));
     }

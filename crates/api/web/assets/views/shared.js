@@ -52,14 +52,32 @@ export function time(app, at, text) {
  * artifact. If the request with the number `sent` contained only a description, a click opens the explanation instead.
  */
 export function routingChip(app, shown, sent) {
-  const shape = { text: "text", image_url: "image", input_audio: "audio", file: "document", described: "described" };
-  const words = app.t.has(`routing.${shown.routing}`) ? app.t(`routing.${shown.routing}`) : shown.routing;
-  const explains = shown.routing === "described" && sent;
+  const { shape, words, properties, explains } = routingOf(app, shown, sent);
   const [kind, id] = explains ? ["why", `artifact:${shown.artifact}@${sent}`] : ["artifact", shown.artifact];
-  return detailLink(app, kind, id,
-    { class: `chip routing routing-${shown.routing}`, title: app.t("routing.title", { routing: shown.routing }) },
-    icon(shape[shown.routing] ?? "other"), h("span.chip-name", {}, app.nameOfArtifact(shown.artifact)),
+  return detailLink(app, kind, id, properties, icon(shape), h("span.chip-name", {}, app.nameOfArtifact(shown.artifact)),
     h("span.chip-note", {}, words), explains ? h("span.why-mark", {}, app.t("why")) : null);
+}
+
+/**
+ * Shows on the page of an artifact how a model got this artifact. Only a chip with an explanation is a link, because
+ * the artifact itself is open already.
+ */
+export function ownRoutingChip(app, shown, sent) {
+  const { shape, words, properties, explains } = routingOf(app, shown, sent);
+  if (!explains) return h("span", properties, icon(shape), words);
+  return detailLink(app, "why", `artifact:${shown.artifact}@${sent}`, properties, icon(shape), h("span.chip-note", {}, words),
+    h("span.why-mark", {}, app.t("why")));
+}
+
+/** Returns what both chips share, and whether the daemon can explain the routing. */
+function routingOf(app, { routing }, sent) {
+  const shape = { text: "text", image_url: "image", input_audio: "audio", file: "document", described: "described" };
+  return {
+    shape: shape[routing] ?? "other",
+    words: app.t.has(`routing.${routing}`) ? app.t(`routing.${routing}`) : routing,
+    properties: { class: `chip routing routing-${routing}`, title: app.t("routing.title", { routing }) },
+    explains: routing === "described" && Boolean(sent),
+  };
 }
 
 /**
