@@ -196,6 +196,34 @@ fn a_failure_is_followed_from_the_task_to_the_request() {
 }
 
 #[test]
+fn a_failed_turn_runs_again_with_a_service_that_has_not_failed() {
+    let broken =
+        ScriptedServer::start(|_| Answer::error(400, json!({"error": {"message": "the model is broken"}})));
+    let sound = ScriptedServer::start(|_| Answer::say("42"));
+    let services = [service("one", &broken, &["text"]), service("two", &sound, &["text"])];
+    let polity = Polity::new(&json!({"services": services}), &app(&json!({})));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(3).stdout);
+    let task = events(&lines, "task_started")[0]["task"].as_str().expect("a task");
+    let about = why(&polity, &[task]);
+    let remedies = about["remedies"].as_array().expect("remedies");
+    let again = remedies.iter().find(|remedy| remedy["remedy"] == "run_again").expect("a remedy");
+    assert_eq!(again["service"], "two", "{about}");
+    let command = format!("polity fork {task} --turn {} --service two --data data", again["turn"]);
+    let told = why_in_words(&polity, &[task]);
+    assert!(
+        told.contains(&format!("→ run turn {} of root again with two: {command}", again["turn"])),
+        "{told}"
+    );
+
+    // Carry out the remedy: its command is complete.
+    let _serving = Serving::start(&polity);
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    polity.run(&arguments).expect_code(0);
+    sound.wait_until(PATIENCE, |requests| !requests.is_empty());
+    broken.take_violations();
+}
+
+#[test]
 fn a_refused_call_is_explained_in_the_words_of_the_society() {
     let server = ScriptedServer::start(|asked| match asked.has_called("get_artifact") {
         false => Answer::call("get_artifact", json!({"ref": "artifact:nothing123"})),

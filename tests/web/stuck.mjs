@@ -87,6 +87,16 @@ async function explains(page, daemon, { accountant, courier }, says) {
   assert.equal(await stuck(page, "question", QUESTION).locator(".why-link").count(), 0);
   await opensWhy(page, page.locator(`.now-card[data-key="${courier.id}"] .why-link`), ATTEMPT);
 
+  says("the remedy that runs the turn again proposes a service that has not failed and fits the role");
+  await stuck(page, "parked", "会计").locator(".why-link").click();
+  await detail(page).locator("[data-remedy=run_again] button").click();
+  await page.locator("dialog.fork[open] select").waitFor();
+  assert.equal(await page.locator("dialog.fork[open] select").inputValue(), "spare");
+  await page.locator("dialog.fork[open] .actions button").last().click();
+  await page.locator("dialog.fork").waitFor({ state: "detached" });
+  await detail(page).locator(".detail-head button").last().click();
+  await detail(page).waitFor({ state: "hidden" });
+
   says("\"Why?\" opens from a halted agent");
   await row(page, accountant.id).click();
   await showsAgent(page, accountant.id);

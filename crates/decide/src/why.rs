@@ -136,6 +136,29 @@ pub fn run_again(sent: &SentRequest, service: Option<ServiceId>) -> WhyRemedy {
     WhyRemedy::RunAgain { agent: sent.agent.clone(), task: sent.task.clone(), turn: sent.turn, service }
 }
 
+/// A service with which the turn of a failed request could run again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub service: ServiceId,
+    /// How many things the model of this service would miss: tools, and artifacts of the request that it does not take.
+    pub lacks: usize,
+}
+
+/// Returns the service with which the turn of a failed request should run again: the one that misses the least, and
+/// none that this explanation names as failed. Returns `None` if there is no such service.
+pub fn another_service(why: &Why, candidates: &[Candidate]) -> Option<ServiceId> {
+    let has_failed = |service: &ServiceId| {
+        why.chain.iter().any(|fact| match fact {
+            Fact::AttemptFailed { service: failed, .. } | Fact::ServiceSkipped { service: failed, .. } => {
+                failed == service
+            }
+            _ => false,
+        })
+    };
+    let others = candidates.iter().filter(|candidate| !has_failed(&candidate.service));
+    others.min_by_key(|candidate| candidate.lacks).map(|candidate| candidate.service.clone())
+}
+
 /// Returns the number of the request of the last failed attempt in an explanation.
 pub fn failed_request(why: &Why) -> Option<i64> {
     why.chain.iter().rev().find_map(|fact| match fact {
@@ -485,6 +508,20 @@ mod tests {
         - go on: polity resume mara --alone
         - check writer: polity doctor, and its entry in llmservices.json
         ");
+    }
+
+    #[test]
+    fn a_failed_turn_runs_again_with_the_service_that_misses_the_least_and_has_not_failed() {
+        let explained = event(&failed(2, NextAttempt::GiveUp), &[], None).unwrap();
+        let candidate = |id: &str, lacks| Candidate { service: ServiceId::new(id), lacks };
+        let check = |candidates: &[Candidate], expect: Option<&str>| {
+            assert_eq!(another_service(&explained, candidates), expect.map(ServiceId::new));
+        };
+        check(&[], None);
+        // The explanation says that an attempt at `writer` has failed.
+        check(&[candidate("writer", 0)], None);
+        check(&[candidate("writer", 0), candidate("blind", 1), candidate("eyes", 0)], Some("eyes"));
+        check(&[candidate("first", 1), candidate("second", 1)], Some("first"));
     }
 
     #[test]

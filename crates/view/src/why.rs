@@ -263,8 +263,8 @@ pub enum WhyRemedy {
         task: TaskId,
         /// The turn.
         turn: i64,
-        /// A service that can take the content that the agent's service does not take. Absent if no particular service
-        /// helps.
+        /// The service to use: one that takes the content that the agent's service does not take, or one that has not
+        /// failed. Absent if there is no such service.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         service: Option<ServiceId>,
     },

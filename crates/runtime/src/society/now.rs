@@ -32,12 +32,7 @@ async fn now(handles: &Handles, runs: Runs, filter: &NowFilter) -> Result<NowVie
     let snapshot = handles.registry.current();
     let at = polity_store::now().as_millis();
     let moments = handles.board.moments(None, at);
-    let states: Vec<(ServiceId, ServiceState)> = snapshot
-        .catalogue
-        .services()
-        .iter()
-        .map(|service| (service.id.clone(), services::state(handles, service)))
-        .collect();
+    let states = services::states(handles, &snapshot);
     let mut moment = handles.store.moment().await?;
     let open = readings::now::open(&mut moment).await?;
     let answered = answered(&mut moment, &stuck::unfinished(&open)).await?;
@@ -212,7 +207,10 @@ fn is_in_trouble(state: &ServiceState) -> bool {
 }
 
 /// Returns the services that fail, pause or are silent. No remedy suggests such a service.
-fn bad<'s>(states: &'s [(ServiceId, ServiceState)], moments: &'s Moments) -> HashSet<&'s ServiceId> {
+pub(super) fn bad<'s>(
+    states: &'s [(ServiceId, ServiceState)],
+    moments: &'s Moments,
+) -> HashSet<&'s ServiceId> {
     let failing = states.iter().filter(|(_, state)| is_in_trouble(state)).map(|(service, _)| service);
     let silent = moments.all().filter_map(|(_, doing)| match doing {
         Doing::Thinking { service, silence: Some(_), .. } => Some(service),

@@ -136,8 +136,13 @@ fn view(
     }
 }
 
-/// Returns the current state of a service.
-pub(super) fn state(handles: &Handles, service: &Service) -> ServiceState {
+/// Returns the current state of each service, in the order of `llmservices.json`.
+pub(super) fn states(handles: &Handles, snapshot: &Snapshot) -> Vec<(ServiceId, ServiceState)> {
+    let services = snapshot.catalogue.services().iter();
+    services.map(|service| (service.id.clone(), state(handles, service))).collect()
+}
+
+fn state(handles: &Handles, service: &Service) -> ServiceState {
     let Some(gate) = handles.gates.known(service) else { return ServiceState::default() };
     let status = gate.status();
     ServiceState {

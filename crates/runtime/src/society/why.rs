@@ -1,23 +1,26 @@
 //! Explains an event, a task, an agent, an artifact or a message: reads the facts about it, and passes them to
 //! `polity_decide::why`, which builds the explanation.
 
-use super::Society;
-use polity_decide::why::{self, Able, Ended, Help, Known, OpenRequest};
-use polity_registry::Snapshot;
+use super::{Society, now, services};
+use polity_decide::why::{self, Able, Candidate, Ended, Help, Known, OpenRequest};
+use polity_registry::{Service, Snapshot};
 use polity_routing::{FileTypes, Routable, Route, route};
-use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, ServiceId, TaskId};
+use polity_society::content::Artifact;
+use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::MessageState;
 use polity_store::record::{Content, Record, ToolResult};
 use polity_store::view::doing::Moments;
 use polity_store::view::events::Side;
 use polity_store::view::{self as readings};
 use polity_store::{
-    Connection, Conversation, Error, agents, artifacts, contacts, events, messages, records, sent, tasks,
+    Connection, Conversation, Error, agents, artifacts, contacts, events, messages, records, roles, sent,
+    tasks,
 };
 use polity_view::{
     AgentFilter, AgentState, Event, EventFilter, EventKind, Fact, MAX_PAGE, Routing, SentRequest, Shown,
     TaskState, Why, WhyFilter,
 };
+use std::collections::HashSet;
 
 /// How many events of an agent are read to find the reason of a failure.
 const LOOK_BACK: u32 = 50;
@@ -27,8 +30,11 @@ impl Society {
     /// `None` if there is no such thing, or if there is nothing to explain about it.
     pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Option<Why>, Error> {
         let snapshot = self.handles.registry.current();
+        let moments = self.handles.board.moments(None, polity_store::now().as_millis());
+        let states = services::states(&self.handles, &snapshot);
+        let bad = now::bad(&states, &moments);
         let mut moment = self.handles.store.moment().await?;
-        let asked = Asking { connection: &mut moment, snapshot: &snapshot, filter };
+        let asked = Asking { connection: &mut moment, snapshot: &snapshot, bad: &bad, filter };
         asked.answer(id).await
     }
 }
@@ -37,6 +43,8 @@ impl Society {
 struct Asking<'a> {
     connection: &'a mut Connection,
     snapshot: &'a Snapshot,
+    /// The services that fail, pause or are silent.
+    bad: &'a HashSet<&'a ServiceId>,
     filter: &'a WhyFilter,
 }
 
@@ -48,9 +56,34 @@ impl Asking<'_> {
         if let Some(number) = why::failed_request(&explained)
             && let Some(sent) = sent::get(self.connection, number).await?
         {
-            explained.remedies.push(why::run_again(&sent, None));
+            let candidates = self.candidates(&sent).await?;
+            let service = why::another_service(&explained, &candidates);
+            explained.remedies.push(why::run_again(&sent, service));
         }
         Ok(Some(explained))
+    }
+
+    /// Returns the services with which the turn of a request could run again: those that meet the requirements of the
+    /// agent's role and are not in trouble.
+    async fn candidates(&mut self, sent: &SentRequest) -> Result<Vec<Candidate>, Error> {
+        let agent = agents::get(self.connection, &sent.agent).await?;
+        let role: Vec<RoleId> = agent.and_then(|agent| agent.role).into_iter().collect();
+        let known = roles::several(self.connection, &role).await?;
+        let required = known.into_iter().next().map(|role| role.required_capabilities).unwrap_or_default();
+        let shown: Vec<ArtifactId> = sent.shown.iter().map(|shown| shown.artifact.clone()).collect();
+        let content = artifacts::get_many(self.connection, &shown).await?;
+        let lacks = |service: &Service| {
+            let described = content.iter().filter(|stored| !takes(service, &stored.artifact)).count();
+            described + usize::from(!service.tools_allowed())
+        };
+        let services = self.snapshot.catalogue.services().iter();
+        let fitting =
+            services.filter(|service| !self.bad.contains(&service.id) && service.lacks(&required).is_empty());
+        let candidate = |service: &std::sync::Arc<Service>| Candidate {
+            service: service.id.clone(),
+            lacks: lacks(service),
+        };
+        Ok(fitting.map(candidate).collect())
     }
 
     async fn about(&mut self, id: &str) -> Result<Option<Why>, Error> {
@@ -218,13 +251,9 @@ impl Asking<'_> {
             (help.role, help.standing) = (row.role, Some(row.standing));
         }
         let Some(artifact) = stored else { return Ok(why::described(sent, shown, filename, &help)) };
-        let takes = |service: &&std::sync::Arc<polity_registry::Service>| {
-            let file_types = FileTypes::new(&service.file_types);
-            let route = route(&Routable::of(&artifact), &service.capabilities, &file_types);
-            service.id != sent.service && !matches!(route, Route::Describe(_))
-        };
-        let services = self.snapshot.catalogue.services().iter().filter(takes);
-        help.services = services.map(|service| service.id.clone()).collect::<Vec<ServiceId>>();
+        let services = self.snapshot.catalogue.services().iter();
+        let others = services.filter(|service| service.id != sent.service && takes(service, &artifact));
+        help.services = others.map(|service| service.id.clone()).collect::<Vec<ServiceId>>();
         let known = contacts::of(self.connection, &sent.agent, &sent.task).await?;
         let filter =
             AgentFilter { task: Some(sent.task.clone()), limit: Some(MAX_PAGE), ..AgentFilter::default() };
@@ -243,6 +272,13 @@ impl Asking<'_> {
         }
         Ok(why::described(sent, shown, filename, &help))
     }
+}
+
+/// Returns whether a request to this service would show an artifact, and not only describe it.
+fn takes(service: &Service, artifact: &Artifact) -> bool {
+    let file_types = FileTypes::new(&service.file_types);
+    let route = route(&Routable::of(artifact), &service.capabilities, &file_types);
+    !matches!(route, Route::Describe(_))
 }
 
 /// Returns the text of a result that refuses a call.
