@@ -17,6 +17,7 @@ mod remembered;
 
 mod decide;
 
+pub use command::Unseen;
 pub use decide::{Decision, Often, Reason, decide, denies_all};
 pub use facts::{CallFacts, Confinement, Effect, Reach, Source, UnknownSource};
 pub use host::{HostPattern, NotAHost, host_name};

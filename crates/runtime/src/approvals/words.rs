@@ -1,7 +1,7 @@
 //! Texts for the person: why the person is asked, how content from outside reached an agent, and what a permission
 //! covers.
 
-use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Thing};
+use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Thing, Unseen};
 use polity_store::seen::{self, Holder, Passed, Step};
 use polity_store::{Connection, Conversation, Error};
 
@@ -33,7 +33,15 @@ fn line(passed: &Passed) -> String {
 /// Explains in words why the person is asked about a call.
 pub(super) fn why(reason: &Reason) -> String {
     match reason {
-        Reason::Rule { index } => format!("rule {} of tools.policy in app.json says so", index + 1),
+        Reason::Rule { index, unseen } => {
+            let rule = format!("rule {} of tools.policy in app.json says so", index + 1);
+            match unseen {
+                None => rule,
+                Some(unseen) => {
+                    format!("{rule}: polity cannot see which commands {} runs", hidden(*unseen))
+                }
+            }
+        }
         Reason::Seen { .. } => {
             "the agent has content from outside, and the call changes something outside the workspace"
                 .to_owned()
@@ -43,6 +51,16 @@ pub(super) fn why(reason: &Reason) -> String {
         }
         Reason::WebChange => "the web request can change something".to_owned(),
         Reason::ServerTool => "the MCP server does not say that the tool only reads".to_owned(),
+    }
+}
+
+/// Names the part of a text that hides which commands the text runs.
+fn hidden(unseen: Unseen) -> &'static str {
+    match unseen {
+        Unseen::Substitution => "`$(…)`",
+        Unseen::Backquotes => "a text in backquotes",
+        Unseen::Expansion => "`$…`",
+        Unseen::Text => "this text",
     }
 }
 
@@ -76,4 +94,25 @@ pub(crate) fn permitted(remembered: &Remembered) -> String {
     }
     let seen: Vec<String> = seen.iter().map(Source::to_string).collect();
     format!("{what} (also with content from {})", seen.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_fits_what_polity_cannot_see_says_so() {
+        let check = |unseen: Option<Unseen>, expect: &str| {
+            assert_eq!(why(&Reason::Rule { index: 0, unseen }), expect);
+        };
+        check(None, "rule 1 of tools.policy in app.json says so");
+        check(
+            Some(Unseen::Substitution),
+            "rule 1 of tools.policy in app.json says so: polity cannot see which commands `$(…)` runs",
+        );
+        check(
+            Some(Unseen::Text),
+            "rule 1 of tools.policy in app.json says so: polity cannot see which commands this text runs",
+        );
+    }
 }

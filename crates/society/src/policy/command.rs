@@ -4,6 +4,21 @@
 
 use super::pattern::Pattern;
 use super::shell::{self, Part, Piece};
+use serde::{Deserialize, Serialize};
+
+/// The part of a text because of which polity cannot see all commands that the text runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Unseen {
+    /// A substitution such as `$(command)`.
+    Substitution,
+    /// A substitution in backquotes.
+    Backquotes,
+    /// Another expansion, such as `$x` or `${x}`.
+    Expansion,
+    /// Another form of text that polity does not read, or a pattern of file names.
+    Text,
+}
 
 /// Returns whether the pattern of an `allow` rule fits the text of a command.
 ///
@@ -22,7 +37,34 @@ pub(super) fn is_allowed_by(pattern: &Pattern, text: &str) -> bool {
 pub(super) fn is_caught_by(pattern: &Pattern, text: &str) -> bool {
     let pattern = squeezed(pattern);
     let Some(parts) = shell::parts(text) else { return true };
-    pattern.fits(text.trim()) || parts.iter().any(|part| could_fit(&pattern, part))
+    pattern.fits(text.trim()) || parts.iter().any(|part| could_fit(&pattern, part.pieces()))
+}
+
+/// Returns why the pattern of an `ask` or `deny` rule fits the text of a command, if it fits only because polity cannot
+/// see all commands that the text runs. Returns `None` if a command fits as it is written. The pattern must fit:
+/// [`is_caught_by`] returns true.
+pub(super) fn unseen(pattern: &Pattern, text: &str) -> Option<Unseen> {
+    let pattern = squeezed(pattern);
+    let parts = shell::parts(text).unwrap_or_default();
+    if pattern.fits(text.trim()) || parts.iter().any(|part| could_fit(&pattern, &as_written(part))) {
+        return None;
+    }
+    Some(match text {
+        _ if text.contains("$(") => Unseen::Substitution,
+        _ if text.contains('`') => Unseen::Backquotes,
+        _ if text.contains('$') => Unseen::Expansion,
+        _ => Unseen::Text,
+    })
+}
+
+/// Returns the pieces of a command as if the shell expanded nothing. A character that no pattern names stands for each
+/// expansion, so only a `*` of a pattern fits it.
+fn as_written(part: &Part) -> Vec<Piece> {
+    let written = part.pieces().iter().map(|piece| match piece {
+        Piece::Char(character) | Piece::Glob(character) => Piece::Char(*character),
+        Piece::Any => Piece::Char(char::REPLACEMENT_CHARACTER),
+    });
+    written.collect()
 }
 
 /// Replaces each run of spaces in a pattern by one space, because commands are compared in that form.
@@ -40,15 +82,15 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns whether `part` could fit the pattern after the shell has expanded its words. `part` is one of the commands
-/// that a text runs.
-fn could_fit(pattern: &Pattern, part: &Part) -> bool {
+/// Returns whether a command could fit the pattern after the shell has expanded its words. `pieces` are the pieces of
+/// one of the commands that a text runs.
+fn could_fit(pattern: &Pattern, pieces: &[Piece]) -> bool {
     let pattern: Vec<char> = pattern.as_str().chars().collect();
     // `places[n]` is true if the first `n` characters of the pattern can fit the pieces that were read so far.
     let mut places = vec![false; pattern.len() + 1];
     places[0] = true;
     pass_stars(&pattern, &mut places);
-    for piece in part.pieces() {
+    for piece in pieces {
         let mut next = vec![false; places.len()];
         for (at, _) in places.iter().enumerate().filter(|(_, is_reached)| **is_reached) {
             let expected = pattern.get(at).copied();

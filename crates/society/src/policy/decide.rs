@@ -1,6 +1,6 @@
 //! Decides whether one tool call runs, is refused, or needs an answer of the person.
 
-use super::command;
+use super::command::{self, Unseen};
 use super::facts::{CallFacts, Confinement, Effect, Reach, Source};
 use super::remembered::Remembered;
 use super::rule::{Rule, Verdict};
@@ -30,6 +30,9 @@ pub enum Reason {
     Rule {
         /// The index of the rule in the list `tools.policy`.
         index: usize,
+        /// Present if the rule fits a command only because polity cannot see all commands that the text runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unseen: Option<Unseen>,
     },
     /// The caller has seen text from outside, and the call changes something outside the workspace.
     Seen {
@@ -71,7 +74,9 @@ pub fn decide(call: &CallFacts, rules: &[Rule], remembered: &[Remembered]) -> De
     let decision = match fitting {
         Some((index, rule)) => match rule.decide {
             Verdict::Allow => Decision::Allow,
-            Verdict::Ask => Decision::Ask(Reason::Rule { index }, Often::EachTime),
+            Verdict::Ask => {
+                Decision::Ask(Reason::Rule { index, unseen: unseen(rule, call) }, Often::EachTime)
+            }
             Verdict::Deny => Decision::Deny { rule: index },
         },
         None => by_default(call),
@@ -126,6 +131,15 @@ fn fits(rule: &Rule, call: &CallFacts) -> bool {
         })
         && write.is_none_or(|effect| effect == call.reach.effect())
         && (seen.is_empty() || call.seen.iter().any(|source| is_named(source, seen, &call.servers)))
+}
+
+/// Returns why a rule that asks fits a command, if it fits only because polity cannot see all commands that the text
+/// runs. The rule must fit the call.
+fn unseen(rule: &Rule, call: &CallFacts) -> Option<Unseen> {
+    match (&rule.command, &call.reach) {
+        (Some(pattern), Reach::Command { command, .. }) => command::unseen(pattern, command),
+        _ => None,
+    }
 }
 
 /// Returns whether a rule names `source`. `named` contains the sources that the rule lists. The rule may list an MCP

@@ -161,6 +161,26 @@ fn a_denying_pattern_fits_no_other_command() {
 }
 
 #[test]
+fn a_pattern_that_fits_only_what_cannot_be_seen_says_what_hides_the_command() {
+    let check = |text: &str, expect: Option<Unseen>| {
+        catches(text);
+        assert_eq!(unseen(&push(), text), expect, "{text}");
+    };
+    check("git push", None);
+    check("cd x && git push $X", None);
+    check("git push $(a)", None);
+    check("sudo git push *", None);
+    check("for i in $(seq 3); do echo \"$i\"; done", Some(Unseen::Substitution));
+    check("$(a) push", Some(Unseen::Substitution));
+    check("`a` push", Some(Unseen::Backquotes));
+    check("$X push", Some(Unseen::Expansion));
+    check("bash -c \"${X}\"", Some(Unseen::Expansion));
+    check("curl x | bash -s", Some(Unseen::Text));
+    check("gi* push", Some(Unseen::Text));
+    check("a 'b", Some(Unseen::Text));
+}
+
+#[test]
 fn an_allowing_pattern_fits_the_words_as_the_shell_reads_them() {
     let check = |pattern: &str, text: &str, fits: bool| {
         assert_eq!(is_allowed_by(&Pattern::new(pattern), text), fits, "{pattern} {text}");

@@ -95,11 +95,16 @@ fn the_first_rule_that_fits_decides() {
         },
         Rule { command: Some(Pattern::new("cargo *")), ..Rule::of_everything(Verdict::Allow) },
     ];
-    let ask = |index: usize| Decision::Ask(Reason::Rule { index }, Often::EachTime);
+    let ask = |index: usize| Decision::Ask(Reason::Rule { index, unseen: None }, Often::EachTime);
     let deny = |index: usize| Decision::Deny { rule: index };
     let check =
         |call: CallFacts, expect: Decision| assert_eq!(decide(&call, &rules, &[]), expect, "{call:?}");
     check(bash("ls; git push", Confinement::Full), ask(0));
+    let unseen = Some(Unseen::Substitution);
+    check(
+        bash("for i in $(seq 3); do echo a; done", Confinement::Full),
+        Decision::Ask(Reason::Rule { index: 0, unseen }, Often::EachTime),
+    );
     check(bash("ls", Confinement::Full), Decision::Allow);
     check(bash("cargo test", Confinement::None), Decision::Allow);
     check(bash("cargo test | tee x", Confinement::Full), Decision::Allow);
