@@ -1,13 +1,13 @@
-//! `polity why` explains why an artifact was described in words, why a call was refused or failed, why an agent halts,
-//! or why a task has no answer. It also names the remedies.
+//! `polity why` explains why an artifact was described in words, why a call was refused or failed, why an agent halts
+//! or waits, or why a request or a task has no answer. It also names the remedies.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, write};
-use crate::support::hiring::{boss_and_worker, heard_from_agents, hire, hired};
+use crate::support::hiring::{Gate, boss_and_worker, heard_from_agents, hire, hired};
 use crate::support::serving::Serving;
 use crate::support::{app, events, home, json_lines, references, run, service};
 
@@ -236,10 +236,97 @@ fn a_refused_call_is_explained_in_the_words_of_the_society() {
     let about = why(&polity, &[&refused["seq"].to_string()]);
     assert_eq!(about["chain"][0]["code"], "artifact_not_found");
     assert!(about["chain"][1]["text"].as_str().expect("a text").contains("does not exist"), "{about}");
-    let nothing = polity.run(&["why", "nothing", "--data", "data"]).expect_code(2);
+    let about = why(&polity, &[refused["task"].as_str().expect("a task")]);
+    assert_eq!((facts_of(&about), &about["chain"][0]["outcome"]), (vec!["task_ended"], &json!("answered")));
+}
+
+#[test]
+fn an_unknown_id_is_told_apart_from_one_with_nothing_to_explain() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
+    let refused = |id: &str| polity.run(&["why", id, "--data", "data"]).expect_code(2).stderr;
+    for id in ["nothing", "t-nothing", "m000000099", "artifact:nothing123", "999999"] {
+        let said = refused(id);
+        assert!(
+            said.contains(&format!("there is no event, task, agent, message or artifact `{id}`")),
+            "{said}"
+        );
+        assert!(said.contains("polity tasks --data data, polity agents --data data"), "{said}");
+    }
+    let message = events(&lines, "message_accepted")[0];
+    let known = [message["message"].as_str().expect("an id").to_owned(), message["seq"].to_string()];
+    for id in known.iter().map(String::as_str).chain(["root"]) {
+        let said = refused(id);
+        assert!(said.contains(&format!("there is nothing to explain about `{id}`")), "{said}");
+    }
+}
+
+fn facts_of(about: &Value) -> Vec<&str> {
+    let chain = about["chain"].as_array().into_iter().flatten();
+    chain.filter_map(|fact| fact["fact"].as_str()).collect()
+}
+
+/// Asks for an explanation again and again, until it is as expected.
+#[track_caller]
+fn why_once(serving: &Serving, id: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let about = serving.call(&format!("GET /api/why/{id}"), b"").json();
+        if is_expected(&about) {
+            return about;
+        }
+        assert!(Instant::now() < deadline, "the explanation is not as expected: {about}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn who_waits_what_is_open_and_who_works_is_explained() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("it is done")
+    }));
+    let polity = home(&server, &json!({}));
+    let serving = Serving::start(&polity);
+    let posted = serving.call("POST /api/messages", br#"{"text": "go"}"#).json();
+    let task = posted["task"].as_str().expect("a task");
+
+    let about = why_once(&serving, "root", |about| {
+        let state = |place: usize| &about["chain"][place]["doing"]["state"];
+        facts_of(about) == ["does", "unanswered", "does"] && state(0) == "waiting" && state(2) == "thinking"
+    });
+    let asked = &about["chain"][1];
+    let (worker, request) =
+        (asked["to"].as_str().expect("an agent"), asked["message"].as_str().expect("a message"));
+    assert_eq!((&asked["from"], &about["chain"][2]["agent"]), (&json!("root"), &json!(worker)));
+    assert!(asked["since"].is_i64(), "{about}");
+    assert_eq!(about["remedies"], json!([{"remedy": "stop", "agent": worker}]));
+    let told = why_in_words(&polity, &["root"]);
+    for part in [
+        format!("root is waiting for {worker}"),
+        format!("because {worker} has not answered {request} of root"),
+        format!("because {worker} is thinking at one"),
+        format!("→ stop the work of {worker}, so that nobody waits for it: polity stop {worker} --data data"),
+    ] {
+        assert!(told.contains(&part), "{part} is not in {told}");
+    }
+
+    let about = why(&polity, &[request]);
+    assert_eq!(facts_of(&about), ["unanswered", "does"], "{about}");
+    assert_eq!((&about["chain"][0]["to"], &about["chain"][1]["agent"]), (&json!(worker), &json!(worker)));
+    let about = why(&polity, &[task]);
+    assert_eq!(facts_of(&about)[..4], ["task_open", "does", "unanswered", "does"], "{about}");
+    assert_eq!((&about["chain"][0]["task"], &about["chain"][1]["agent"]), (&json!(task), &json!("root")));
+    assert_eq!(about["chain"][3]["agent"], worker, "{about}");
+
+    // Once the worker has answered, the task has an answer, and nothing is left to explain about the request.
+    gate.open();
+    why_once(&serving, task, |about| about["chain"][0]["outcome"] == "answered");
+    let nothing = polity.run(&["why", request, "--data", "data"]).expect_code(2);
     assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
-    // A task with an answer needs no explanation.
-    polity.run(&["why", refused["task"].as_str().expect("a task"), "--data", "data"]).expect_code(2);
 }
 
 /// Returns the id of the only agent that root has hired.
@@ -259,12 +346,20 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     let parked = events(&lines, "agent_parked")[0];
     let about = why(&polity, &[&worker]);
     let chain = about["chain"].as_array().expect("a chain");
-    let facts: Vec<&str> = chain.iter().filter_map(|fact| fact["fact"].as_str()).collect();
-    assert_eq!(facts, ["parked", "attempt_failed", "then"], "{about}");
+    assert_eq!(
+        facts_of(&about),
+        ["parked", "failed_turns", "turn_failed", "attempt_failed", "then"],
+        "{about}"
+    );
     assert_eq!((&chain[0]["agent"], &chain[0]["task"]), (&json!(worker), &parked["task"]));
     assert!(chain[0]["reason"].as_str().expect("a reason").contains("the model is broken"), "{about}");
-    assert_eq!((&chain[1]["agent"], &chain[1]["status"]), (&json!(worker), &json!(400)));
-    let turn = turn_of(&polity, &worker, &chain[1]["sent"].to_string());
+    let limit =
+        json!({"fact": "failed_turns", "agent": worker, "count": 1, "limit": "maxFailedTurns", "value": 1});
+    assert_eq!(chain[1], limit);
+    assert_eq!(chain[2]["reason"], chain[0]["reason"], "{about}");
+    assert!(chain[2]["at"].is_i64(), "{about}");
+    assert_eq!((&chain[3]["agent"], &chain[3]["status"]), (&json!(worker), &json!(400)));
+    let turn = turn_of(&polity, &worker, &chain[3]["sent"].to_string());
     assert_eq!(
         about["remedies"],
         json!([

@@ -25,6 +25,9 @@ const CALLS = [
 /** The facts about a failed attempt: the attempt, and what followed. */
 const ATTEMPT = ["attempt_failed", "then"];
 
+/** The facts about an agent that was parked after one failed turn. */
+const PARKED = ["parked", "failed_turns", "turn_failed", ...ATTEMPT];
+
 const boss = () => chatModel((messages) => {
   const made = messages.filter((message) => message.role === "tool").length;
   return made < CALLS.length ? calling(CALLS[made]) : saying("请稍等。");
@@ -82,7 +85,7 @@ async function opensWhy(page, link, facts) {
 
 async function explains(page, daemon, { accountant, courier }, says) {
   says("\"Why?\" opens from a stuck item and from the card of an agent, and stands nowhere without a reason");
-  await opensWhy(page, stuck(page, "parked", "会计").locator(".why-link"), ["parked", ...ATTEMPT]);
+  await opensWhy(page, stuck(page, "parked", "会计").locator(".why-link"), PARKED);
   await opensWhy(page, stuck(page, "service", "busy").locator(".why-link"), ATTEMPT);
   assert.equal(await stuck(page, "question", QUESTION).locator(".why-link").count(), 0);
   await opensWhy(page, page.locator(`.now-card[data-key="${courier.id}"] .why-link`), ATTEMPT);
@@ -100,7 +103,7 @@ async function explains(page, daemon, { accountant, courier }, says) {
   says("\"Why?\" opens from a halted agent");
   await row(page, accountant.id).click();
   await showsAgent(page, accountant.id);
-  await opensWhy(page, detail(page).locator(".agent-head .why-link"), ["parked", ...ATTEMPT]);
+  await opensWhy(page, detail(page).locator(".agent-head .why-link"), PARKED);
   await row(page, "root").click();
   await showsAgent(page, "root");
   await detail(page).locator(".agent-head .state-asking").waitFor();
@@ -116,7 +119,7 @@ async function explains(page, daemon, { accountant, courier }, says) {
     tools: [events.find((one) => one.event === "tool_called" && one.error), ["call_refused", "said"]],
     models: [events.find((one) => one.event === "model_failed"), ATTEMPT],
     turns: [events.find((one) => one.event === "turn_ended" && one.failure), ["turn_failed", ...ATTEMPT]],
-    agents: [events.find((one) => one.event === "agent_parked"), ["parked", ...ATTEMPT]],
+    agents: [events.find((one) => one.event === "agent_parked"), PARKED],
   };
   await go(page, "timeline");
   for (const [group, [event, facts]] of Object.entries(found)) {
@@ -145,6 +148,11 @@ async function remedies(page, daemon, { accountant, courier }, says) {
   assert.equal(messages.find((message) => message.id === question.answeredBy)?.text, "六月的。");
   // Root now waits for the courier, so the failure of the courier explains why root waits.
   await opensWhy(page, page.locator(".now-card[data-key=root] .why-link"), ATTEMPT);
+
+  says("\"Why?\" of an agent that waits names the request, and what its receiver does");
+  await row(page, "root").click();
+  await showsAgent(page, "root");
+  await opensWhy(page, detail(page).locator(".agent-head .why-link"), ["does", "unanswered", "does", ...ATTEMPT]);
 
   says("another service for a parked agent, which then works");
   await stuck(page, "parked", "会计").locator("button[data-does=service]", { hasText: "spare" }).click();

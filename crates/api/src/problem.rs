@@ -39,6 +39,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    /// The thing exists, but there is nothing to explain about it.
+    pub(crate) fn nothing_to_explain(id: &str) -> Self {
+        let detail = format!("there is nothing to explain about `{id}`");
+        Self::new(StatusCode::NOT_FOUND, "nothing_to_explain", detail)
+    }
+
     /// The rules of the society refuse the request. `code` is a stable error code for programs.
     pub(crate) fn refused(
         status: StatusCode,

@@ -1,4 +1,5 @@
-//! `/api/why`: explains an event, an artifact, an agent or a task. For example, it tells why a task has no answer.
+//! `/api/why`: explains an event, an artifact, an agent, a message or a task. For example, it tells why a task has no
+//! answer.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
@@ -6,6 +7,7 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
+use polity_runtime::Explained;
 use polity_view::{Why, WhyFilter};
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/why/{id}", "explain", explain, |operation| {
         operation
             .summary(
-                "Why an event happened, an artifact was described, an agent halts or a task has no answer.",
+                "Why an event happened, an artifact was described, an agent halts or waits, a request has no \
+                 answer, or a task is not answered.",
             )
             .query::<WhyFilter>()
             .gives::<Why>(200, "The reasons, and what can be done.")
@@ -26,6 +29,12 @@ async fn explain(
     Named(id): Named,
     Wanted(filter): Wanted<WhyFilter>,
 ) -> Result<Json<Why>, Problem> {
-    let why = shared.society.why(&id, &filter).await?;
-    why.map(Json).ok_or_else(|| Problem::not_found("there is no such thing, or nothing to explain about it"))
+    match shared.society.why(&id, &filter).await? {
+        Explained::Why(why) => Ok(Json(why)),
+        Explained::Plain => Err(Problem::nothing_to_explain(&id)),
+        Explained::Unknown => Err(Problem::not_found(format!(
+            "there is no event, task, agent, message or artifact `{id}`; these commands list the ids: polity tasks, \
+             polity agents, polity messages, polity artifacts, polity events"
+        ))),
+    }
 }

@@ -84,7 +84,8 @@ pub(crate) enum Command {
     Usage(remote::usage::Arguments),
     /// List past events, or follow new ones; following needs a daemon.
     Events(remote::events::Arguments),
-    /// Explain why something is as it is: a described artifact, a failure, a parked agent, a task without an answer.
+    /// Explain why something is as it is: a described artifact, a failure, an agent that halts or waits, a request or a
+    /// task without an answer.
     ///
     /// Prints the reasons as a chain of facts, and then what you can do.
     Why(remote::why::Arguments),

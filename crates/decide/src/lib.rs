@@ -34,6 +34,7 @@ pub mod room;
 pub mod stuck;
 pub mod turn;
 pub mod understood;
+// Circle: `why` imports `at_work`, which explains agents with functions of `why`.
 pub mod why;
 
 #[cfg(test)]

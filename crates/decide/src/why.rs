@@ -1,12 +1,20 @@
 //! Explains why something happened in the society: builds a chain of facts, and decides what the person can do.
 
+mod at_work;
+
+pub use at_work::{MOST_TOLD, OpenTask, Party, agent, followed, open_task, request};
+
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
-use polity_view::{Because, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
+use polity_view::{Because, Entry, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
 
 /// An explanation has several lists: remedies of one kind, failed attempts, open requests, and parked agents. This is
 /// the maximum length of each list.
 const MOST: usize = 3;
+/// Maximum number of failed turns that the explanation of a parked agent lists.
+const MOST_TURNS: usize = 10;
+/// The name of the limit in `app.json` that parks an agent.
+const MAX_FAILED_TURNS: &str = "maxFailedTurns";
 
 /// The model of an agent does not take some content. These facts show how the agent could get help now.
 #[derive(Clone, Debug, Default)]
@@ -167,11 +175,11 @@ pub fn failed_request(why: &Why) -> Option<i64> {
     })
 }
 
-/// Explains an event: a failed attempt, a skipped service, a failed turn, a parked or paused agent, a reached limit, a
-/// refused call or a message that came back to its sender. Returns `None` for every other event, because it needs no
-/// explanation. `before` contains the earlier events of the agent, oldest first. If the event is a refused call,
-/// `refusal` is the text of the refusal.
-pub fn event(event: &Event, before: &[Event], refusal: Option<String>) -> Option<Why> {
+/// Explains an event: a failed attempt, a skipped service, a failed turn, a paused agent, a reached limit, a refused
+/// call or a message that came back to its sender. Returns `None` for every other event: it needs no explanation, or
+/// another function explains it. `before` contains the earlier events of the agent, oldest first. If the event is a
+/// refused call, `refusal` is the text of the refusal.
+pub fn event(event: &Event, before: &[Entry], refusal: Option<String>) -> Option<Why> {
     match event {
         Event::ModelFailed { .. } | Event::ServiceSkipped { .. } => Some(attempts(&[event])),
         Event::ToolCalled { agent, tool, call, error: Some(code), .. } => {
@@ -181,10 +189,9 @@ pub fn event(event: &Event, before: &[Event], refusal: Option<String>) -> Option
             Some(Why { chain, remedies: Vec::new() })
         }
         Event::TurnEnded { agent, failure: Some(reason), .. } => {
-            let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone() };
+            let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
             Some(because_of_attempts(failed, before))
         }
-        Event::AgentParked { task, agent, reason } => Some(parked(agent, task, reason, before)),
         Event::AgentPaused { agent } => Some(paused(agent)),
         Event::LimitReached { limit, value, .. } => Some(limited(limit.clone(), Some(value.clone()))),
         Event::MessageBounced { message, to } => {
@@ -195,12 +202,63 @@ pub fn event(event: &Event, before: &[Event], refusal: Option<String>) -> Option
     }
 }
 
-/// Explains why an agent is parked. `before` contains the earlier events of the agent, oldest first.
-pub fn parked(agent: &AgentId, task: &TaskId, reason: &str, before: &[Event]) -> Why {
-    let parked = Fact::Parked { agent: agent.clone(), task: task.clone(), reason: reason.to_owned() };
-    let mut why = because_of_attempts(parked, before);
-    why.remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
-    why
+/// The facts about a parked agent.
+#[derive(Clone, Debug)]
+pub struct Parked<'a> {
+    pub agent: &'a AgentId,
+    /// The task in which the agent is parked.
+    pub task: &'a TaskId,
+    /// The failure for which the agent was parked.
+    pub reason: &'a str,
+    /// The number of failed turns in a row for which an agent is parked now.
+    pub limit: u64,
+    /// The events that tell how the turns of the agent ended, when it was parked and when it was stopped, oldest first.
+    pub turns: &'a [Entry],
+    /// The events that explain a failed turn, oldest first.
+    pub before: &'a [Entry],
+}
+
+/// Explains why an agent is parked: by the limit, by each turn that failed, and by the attempts of the last call.
+pub fn parked(parked: &Parked<'_>) -> Why {
+    let Parked { agent, task, reason, limit, turns, before } = parked;
+    let reason = (*reason).to_owned();
+    let mut chain = vec![Fact::Parked { agent: (*agent).clone(), task: (*task).clone(), reason }];
+    let failed = failed_turns(turns);
+    // An agent can also be parked for another reason, for example if its turn cannot be read.
+    if failed.len() as u64 >= *limit {
+        chain.push(Fact::FailedTurns {
+            agent: (*agent).clone(),
+            count: failed.len() as u64,
+            limit: MAX_FAILED_TURNS.to_owned(),
+            value: *limit,
+        });
+    }
+    let first = failed.len().saturating_sub(MOST_TURNS);
+    chain.extend(failed.into_iter().skip(first).map(|(at, reason)| Fact::TurnFailed {
+        agent: (*agent).clone(),
+        reason: reason.to_owned(),
+        at: Some(at),
+    }));
+    let Why { chain: failures, mut remedies } = attempts(&last_attempts(before));
+    chain.extend(failures);
+    remedies.insert(0, WhyRemedy::Resume { agent: (*agent).clone() });
+    Why { chain, remedies }
+}
+
+/// Returns the turns that failed in a row before the agent was parked, oldest first: when and why each failed. A turn
+/// that ended well, a stop and an earlier parking end the row.
+fn failed_turns(turns: &[Entry]) -> Vec<(i64, &str)> {
+    let mut found = Vec::new();
+    for entry in turns.iter().rev() {
+        match &entry.event {
+            Event::TurnEnded { failure: Some(reason), .. } => found.push((entry.at, reason.as_str())),
+            Event::TurnEnded { failure: None, .. } | Event::AgentStopped { .. } => break,
+            Event::AgentParked { .. } if !found.is_empty() => break,
+            _ => {}
+        }
+    }
+    found.reverse();
+    found
 }
 
 /// Explains why an agent is paused.
@@ -212,17 +270,25 @@ pub fn paused(agent: &AgentId) -> Why {
 /// Explains why an agent pauses between attempts or is slow. The explanation lists the failed attempts of the agent's
 /// last call to its model. Returns `None` if no attempt failed, or if the model has answered since. `events` contains
 /// the events of the agent, oldest first.
-pub fn struggling(events: &[Event]) -> Option<Why> {
+pub fn struggling(events: &[Entry]) -> Option<Why> {
     let attempts_now = last_attempts(events);
     (!attempts_now.is_empty()).then(|| attempts(&attempts_now))
 }
 
-/// An open request of a task that has ended.
+/// A request of a task that nobody has answered.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
     pub message: MessageId,
     pub from: String,
     pub to: AgentId,
+    pub since: i64,
+}
+
+impl OpenRequest {
+    fn fact(self) -> Fact {
+        let Self { message, from, to, since } = self;
+        Fact::Unanswered { message, from, to, since: Some(since) }
+    }
 }
 
 /// The facts about a task that has ended.
@@ -237,17 +303,16 @@ pub struct Ended<'a> {
     /// The agents that are parked in the task, each with the reason.
     pub parked: &'a [(AgentId, String)],
     /// The events of root in the task, oldest first.
-    pub of_root: &'a [Event],
+    pub of_root: &'a [Entry],
 }
 
-/// Explains the outcome of a task that has ended. Returns `None` if the task was answered.
-pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Option<Why> {
+/// Explains the outcome of a task that has ended.
+pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Why {
     let task = ended.task;
     let mut chain = vec![Fact::TaskEnded { task: task.clone(), outcome: ended.outcome }];
     let mut remedies = Vec::new();
     match ended.outcome {
-        Outcome::Answered => return None,
-        Outcome::AwaitsUser => {}
+        Outcome::Answered | Outcome::AwaitsUser => {}
         Outcome::Unanswered | Outcome::NoModel | Outcome::Limited => {
             remedies.push(WhyRemedy::Write { agent: AgentId::root(), task: task.clone() });
         }
@@ -262,27 +327,27 @@ pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Option<Why> {
         None => {}
     }
     for request in ended.open.iter().take(MOST) {
-        let OpenRequest { message, from, to } = request.clone();
-        if to.is_user() {
-            let (agent, message) = (AgentId::new(from.clone()), message.clone());
+        if request.to.is_user() {
+            let (agent, message) = (AgentId::new(request.from.clone()), request.message.clone());
             remedies.insert(0, WhyRemedy::Answer { message, agent, task: task.clone() });
         }
-        chain.push(Fact::Unanswered { message, from, to });
+        chain.push(request.clone().fact());
     }
     for (agent, reason) in ended.parked.iter().take(MOST) {
         let (task, reason) = (task.clone(), reason.clone());
         chain.push(Fact::Parked { agent: agent.clone(), task, reason });
         remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
     }
+    let of_root = ended.of_root.iter().map(|entry| &entry.event);
     if let Some(Event::TurnEnded { agent, failure: Some(reason), .. }) =
-        ended.of_root.iter().rev().find(|event| matches!(event, Event::TurnEnded { .. }))
+        of_root.rev().find(|event| matches!(event, Event::TurnEnded { .. }))
     {
-        let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone() };
+        let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
         let why = because_of_attempts(failed, ended.of_root);
         chain.extend(why.chain);
         remedies.extend(why.remedies);
     }
-    Some(Why { chain, remedies })
+    Why { chain, remedies }
 }
 
 fn limited(limit: String, value: Option<serde_json::Number>) -> Why {
@@ -290,7 +355,7 @@ fn limited(limit: String, value: Option<serde_json::Number>) -> Why {
     Why { chain: vec![Fact::LimitReached { limit, value }], remedies }
 }
 
-fn because_of_attempts(first: Fact, before: &[Event]) -> Why {
+fn because_of_attempts(first: Fact, before: &[Entry]) -> Why {
     let Why { mut chain, remedies } = attempts(&last_attempts(before));
     chain.insert(0, first);
     Why { chain, remedies }
@@ -298,9 +363,9 @@ fn because_of_attempts(first: Fact, before: &[Event]) -> Why {
 
 /// Returns the failed attempts of the last call to a model, and the services that the call skipped, oldest first. If
 /// the call got an answer in the end, returns nothing. `events` contains the events of one agent, oldest first.
-fn last_attempts(events: &[Event]) -> Vec<&Event> {
+fn last_attempts(events: &[Entry]) -> Vec<&Event> {
     let mut found = Vec::new();
-    for event in events.iter().rev() {
+    for Entry { event, .. } in events.iter().rev() {
         match event {
             Event::ModelFailed { attempt, .. } => {
                 found.push(event);
@@ -400,7 +465,7 @@ mod tests {
     }
 
     fn words(why: &Why) -> String {
-        let facts = why.chain.iter().map(Fact::sentence);
+        let facts = why.chain.iter().map(|fact| fact.sentence(100_000));
         facts
             .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence(""))))
             .collect::<Vec<_>>()
@@ -473,6 +538,11 @@ mod tests {
         ");
     }
 
+    /// Returns the events with the times 1 s, 2 s, 3 s and so on.
+    fn entries(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
+        (1..).zip(events).map(|(seq, event)| Entry { seq, at: seq * 1_000, event }).collect()
+    }
+
     fn failed(attempt: u32, next: NextAttempt) -> Event {
         Event::ModelFailed {
             task: TaskId::new("t-1"),
@@ -490,17 +560,44 @@ mod tests {
 
     #[test]
     fn a_parked_agent_is_explained_by_its_last_call() {
-        let before =
-            [failed(1, NextAttempt::GiveUp), failed(1, NextAttempt::Retry), failed(2, NextAttempt::GiveUp)];
-        let parked = Event::AgentParked {
-            task: TaskId::new("t-1"),
-            agent: AgentId::new("mara"),
+        let (agent, task) = (AgentId::new("mara"), TaskId::new("t-1"));
+        let before = entries([
+            failed(1, NextAttempt::GiveUp),
+            failed(1, NextAttempt::Retry),
+            failed(2, NextAttempt::GiveUp),
+        ]);
+        let ended = |failure: Option<&str>| Event::TurnEnded {
+            task: task.clone(),
+            agent: agent.clone(),
+            failure: failure.map(str::to_owned),
+        };
+        let halted = || Event::AgentParked {
+            task: task.clone(),
+            agent: agent.clone(),
             reason: "server error".to_owned(),
         };
-        let explained = event(&parked, &before, None).unwrap();
+        let turns = entries([
+            ended(Some("long ago")),
+            halted(),
+            ended(Some("no key")),
+            ended(Some("server error")),
+            halted(),
+        ]);
+        let facts = Parked {
+            agent: &agent,
+            task: &task,
+            reason: "server error",
+            limit: 2,
+            turns: &turns,
+            before: &before,
+        };
+        let explained = parked(&facts);
         assert_eq!(failed_request(&explained), Some(2));
         insta::assert_snapshot!(words(&explained), @r"
         mara is parked in t-1: server error
+        mara failed in 2 turns in a row, and limits.maxFailedTurns in app.json is 2
+        a turn of mara failed 1 min 37 s ago: no key
+        a turn of mara failed 1 min 36 s ago: server error
         attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
         the call tried again
         attempt 2 of mara at writer failed (request 2): server error, HTTP 500: out of memory
@@ -508,6 +605,14 @@ mod tests {
         - go on: polity resume mara --alone
         - check writer: polity doctor, and its entry in llmservices.json
         ");
+        // A turn that ended well, or a stop, ends the row. Then the agent was parked for another reason.
+        let stopped = Event::AgentStopped { task: task.clone(), agent: agent.clone() };
+        for between in [ended(None), stopped] {
+            let turns = entries([ended(Some("no key")), between, ended(Some("server error")), halted()]);
+            assert_eq!(failed_turns(&turns), [(3_000, "server error")]);
+            let why = parked(&Parked { turns: &turns, ..facts.clone() });
+            assert!(!why.chain.iter().any(|fact| matches!(fact, Fact::FailedTurns { .. })), "{why:?}");
+        }
     }
 
     #[test]
@@ -531,6 +636,7 @@ mod tests {
             message: MessageId::from_sequence(4),
             from: "root".to_owned(),
             to: AgentId::new("mara"),
+            since: 98_000,
         }];
         let parked = [(AgentId::new("mara"), "server error".to_owned())];
         let ended = Ended {
@@ -541,14 +647,15 @@ mod tests {
             parked: &parked,
             of_root: &[],
         };
-        insta::assert_snapshot!(words(&task(&ended, "user").unwrap()), @r"
+        insta::assert_snapshot!(words(&task(&ended, "user")), @r"
         nothing is left to do in t-1: it ended without an answer
-        mara has not answered m000000004 of root
+        mara has not answered m000000004 of root, sent 2 s ago
         mara is parked in t-1: server error
         - go on: polity resume mara --alone
         - write again: polity send --to root --task t-1 …
         ");
-        assert_eq!(task(&Ended { outcome: Outcome::Answered, ..ended.clone() }, "user"), None);
+        let answered = Ended { outcome: Outcome::Answered, open: &[], parked: &[], ..ended.clone() };
+        assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
         let limited = Ended {
             outcome: Outcome::Limited,
             stopped_by: Some("maxTokensPerTask"),
@@ -556,7 +663,7 @@ mod tests {
             parked: &[],
             ..ended
         };
-        insta::assert_snapshot!(words(&task(&limited, "user").unwrap()), @r"
+        insta::assert_snapshot!(words(&task(&limited, "user")), @r"
         nothing is left to do in t-1: it ended without an answer, because a limit stopped it
         limits.maxTokensPerTask was reached
         - raise limits.maxTokensPerTask in app.json, and write to root again

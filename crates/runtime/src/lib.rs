@@ -51,7 +51,7 @@ pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use polity_decide::result::check_schema;
 pub use polity_hands as hands;
 pub use society::{
-    ArtifactContent, Attachment, Fork, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
-    UserMessage, WorkspaceError, WriteError,
+    ArtifactContent, Attachment, Explained, Fork, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError,
+    Society, UserMessage, WorkspaceError, WriteError,
 };
 pub use steer::{SteerError, Target};

@@ -16,6 +16,7 @@ mod writing;
 pub use files::WorkspaceError;
 pub use fork::Fork;
 pub use reading::ArtifactContent;
+pub use why::Explained;
 pub use writing::{Attachment, MAX_KEY_BYTES, UserMessage, WriteError};
 
 use crate::budget::Budgets;

@@ -1,12 +1,12 @@
-//! Explanations of events, artifacts, agents and tasks. An explanation consists of a chain of facts and a list of
+//! Explanations of events, artifacts, agents, messages and tasks. An explanation consists of a chain of facts and a list of
 //! remedies. Each fact contains the ids of the things that it is about.
 
 mod sentence;
 
-use crate::{Because, NextAttempt, Outcome};
+use crate::{Because, Doing, NextAttempt, Outcome};
 use polity_llm::FailureKind;
 use polity_society::content::Capability;
-use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -133,6 +133,20 @@ pub enum Fact {
         agent: AgentId,
         /// Why the turn failed.
         reason: String,
+        /// When the turn failed, if it is one of several failed turns.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<i64>,
+    },
+    /// So many turns of an agent failed in a row that the agent was parked.
+    FailedTurns {
+        /// The agent.
+        agent: AgentId,
+        /// The number of the failed turns.
+        count: u64,
+        /// The name of the limit in `app.json`.
+        limit: String,
+        /// The value of the limit now.
+        value: u64,
     },
     /// An agent is parked: it failed again and again, and does nothing until it is resumed or stopped.
     Parked {
@@ -147,6 +161,20 @@ pub enum Fact {
     Paused {
         /// The agent.
         agent: AgentId,
+    },
+    /// What an agent does at the moment of the explanation.
+    Does {
+        /// The agent.
+        agent: AgentId,
+        /// What it does.
+        doing: Doing,
+    },
+    /// Something is left to do in a task.
+    TaskOpen {
+        /// The task.
+        task: TaskId,
+        /// When the task began.
+        since: i64,
     },
     /// Nothing is left to do in a task.
     TaskEnded {
@@ -176,6 +204,9 @@ pub enum Fact {
         from: String,
         /// Who was asked.
         to: AgentId,
+        /// When the request was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<i64>,
     },
     /// A message came back, because its receiver has ended.
     Bounced {
@@ -247,6 +278,16 @@ pub enum WhyRemedy {
         agent: AgentId,
         /// The task.
         task: TaskId,
+    },
+    /// Allow or refuse a call that an agent asks about.
+    Decide {
+        /// The question about the call.
+        approval: ApprovalId,
+    },
+    /// Stop the work of an agent, so that nobody waits for it any more.
+    Stop {
+        /// The agent.
+        agent: AgentId,
     },
     /// Write to an agent, so that it goes on.
     Write {

@@ -1,6 +1,6 @@
 //! `polity why ID`: explains why something is as it is, and what can be done about it.
 
-use super::words::data_option;
+use super::words::{data_option, now};
 use super::{Shape, Source, named_party};
 use crate::failure::Failure;
 use crate::output::table::{DIM, PLAIN, painted};
@@ -11,7 +11,7 @@ use polity_view::{Why, WhyFilter};
 /// `polity why`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The number of an event, or the id of a task, an agent, an artifact or a message.
+    /// The number of an event, or the id of a task, an agent, a message or an artifact.
     #[arg(value_name = "ID")]
     id: String,
     /// For an artifact: why it was described to this agent.
@@ -31,16 +31,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let filter = WhyFilter { agent: named_party(&client, arguments.agent).await?, sent: arguments.sent };
     let options = data_option(arguments.source.named_data().as_deref());
-    arguments.shape.one(&client.why(&arguments.id, &filter).await?, |why| in_words(why, &options))?;
+    let why = client.why(&arguments.id, &filter).await?;
+    arguments.shape.one(&why, |why| in_words(why, &options, now()))?;
     Ok(0)
 }
 
 /// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it.
-/// The remedies follow. Their commands get `options`.
-fn in_words(why: &Why, options: &str) -> String {
+/// The remedies follow. Their commands get `options`. `now` is in milliseconds since 1970.
+fn in_words(why: &Why, options: &str, now: i64) -> String {
     let mut lines = Vec::new();
     for (place, fact) in why.chain.iter().enumerate() {
-        let sentence = painted(PLAIN, &fact.sentence());
+        let sentence = painted(PLAIN, &fact.sentence(now));
         lines.push(match place {
             0 => sentence,
             _ => format!("  {} {sentence}", painted(DIM, "because")),
@@ -72,7 +73,7 @@ mod tests {
             chain: vec![parked, Fact::Said { text: "no more".to_owned() }],
             remedies: vec![WhyRemedy::Resume { agent }],
         };
-        insta::assert_snapshot!(without_styles(&in_words(&why, " --data home")), @r"
+        insta::assert_snapshot!(without_styles(&in_words(&why, " --data home", 0)), @r"
 mara-7k2f is parked in t-1: red <U+001B>[31m
   because no more
   → go on: polity resume mara-7k2f --alone --data home

@@ -2,12 +2,15 @@
 //! `polity_decide::why`, which builds the explanation.
 
 use super::{Society, now, services};
-use polity_decide::why::{self, Able, Candidate, Ended, Help, Known, OpenRequest};
+use crate::handles::Handles;
+use polity_decide::why::{
+    self, Able, Candidate, Ended, Help, Known, MOST_TOLD, OpenRequest, OpenTask, Parked, Party,
+};
 use polity_registry::{Service, Snapshot};
 use polity_routing::{FileTypes, Routable, Route, route};
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
-use polity_society::message::MessageState;
+use polity_society::message::{Expects, MessageState};
 use polity_store::record::{Content, Record, ToolResult};
 use polity_store::view::doing::Moments;
 use polity_store::view::events::Side;
@@ -17,24 +20,47 @@ use polity_store::{
     tasks,
 };
 use polity_view::{
-    AgentFilter, AgentState, Event, EventFilter, EventKind, Fact, MAX_PAGE, Routing, SentRequest, Shown,
-    TaskState, Why, WhyFilter,
+    AgentFilter, AgentState, Doing, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE, MessageView,
+    Routing, SentRequest, Shown, TaskState, TaskView, Why, WhyFilter,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// How many events of an agent are read to find the reason of a failure.
 const LOOK_BACK: u32 = 50;
 
+/// The result of [`Society::why`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explained {
+    /// The explanation.
+    Why(Why),
+    /// The thing exists, but there is nothing to explain about it.
+    Plain,
+    /// There is no such thing.
+    Unknown,
+}
+
+impl Explained {
+    fn of(why: Option<Why>) -> Self {
+        why.map_or(Self::Plain, Self::Why)
+    }
+}
+
 impl Society {
-    /// Explains a thing: an event by its number, or a task, an agent, an artifact or a message by its id. Returns
-    /// `None` if there is no such thing, or if there is nothing to explain about it.
-    pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Option<Why>, Error> {
+    /// Explains a thing: an event by its number, or a task, an agent, a message or an artifact by its id.
+    pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Explained, Error> {
         let snapshot = self.handles.registry.current();
         let moments = self.handles.board.moments(None, polity_store::now().as_millis());
         let states = services::states(&self.handles, &snapshot);
         let bad = now::bad(&states, &moments);
         let mut moment = self.handles.store.moment().await?;
-        let asked = Asking { connection: &mut moment, snapshot: &snapshot, bad: &bad, filter };
+        let asked = Asking {
+            connection: &mut moment,
+            handles: &self.handles,
+            snapshot: &snapshot,
+            moments: &moments,
+            bad: &bad,
+            filter,
+        };
         asked.answer(id).await
     }
 }
@@ -42,7 +68,10 @@ impl Society {
 /// One call of [`Society::why`] in progress.
 struct Asking<'a> {
     connection: &'a mut Connection,
+    handles: &'a Handles,
     snapshot: &'a Snapshot,
+    /// What the agents are doing now.
+    moments: &'a Moments,
     /// The services that fail, pause or are silent.
     bad: &'a HashSet<&'a ServiceId>,
     filter: &'a WhyFilter,
@@ -51,8 +80,11 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Explains a thing. If the explanation names a failed request to a model, adds a remedy: to run the turn of this
     /// request again.
-    async fn answer(mut self, id: &str) -> Result<Option<Why>, Error> {
-        let Some(mut explained) = self.about(id).await? else { return Ok(None) };
+    async fn answer(mut self, id: &str) -> Result<Explained, Error> {
+        let mut explained = match self.about(id).await? {
+            Explained::Why(why) => why,
+            other => return Ok(other),
+        };
         if let Some(number) = why::failed_request(&explained)
             && let Some(sent) = sent::get(self.connection, number).await?
         {
@@ -60,7 +92,7 @@ impl Asking<'_> {
             let service = why::another_service(&explained, &candidates);
             explained.remedies.push(why::run_again(&sent, service));
         }
-        Ok(Some(explained))
+        Ok(Explained::Why(explained))
     }
 
     /// Returns the services with which the turn of a request could run again: those that meet the requirements of the
@@ -86,29 +118,40 @@ impl Asking<'_> {
         Ok(fitting.map(candidate).collect())
     }
 
-    async fn about(&mut self, id: &str) -> Result<Option<Why>, Error> {
+    async fn about(&mut self, id: &str) -> Result<Explained, Error> {
         if let Ok(number) = id.parse() {
-            return self.event(number).await;
+            let found = events::get(self.connection, number).await?;
+            let Some(entry) = found else { return Ok(Explained::Unknown) };
+            return Ok(Explained::of(self.event(&entry).await?));
         }
         let task = TaskId::new(id);
         if tasks::exists(self.connection, &task).await? {
-            return self.task(&task).await;
+            return Ok(Explained::of(self.task(&task).await?));
         }
         if agents::exists(self.connection, id).await? {
-            return self.agent(&AgentId::new(id)).await;
+            return Ok(Explained::of(self.agent(&AgentId::new(id)).await?));
         }
         let message = MessageId::new(id);
         if message.sequence().is_some() {
-            return self.message(&message).await;
+            let texts = &self.snapshot.prompts.texts;
+            let ids = std::slice::from_ref(&message);
+            let found = readings::messages::by_id(self.connection, texts, ids).await?;
+            let Some(message) = found.get(&message) else { return Ok(Explained::Unknown) };
+            return Ok(Explained::of(self.message(message).await?));
         }
         let artifact = ArtifactId::new(id.strip_prefix("artifact:").unwrap_or(id));
-        self.artifact(&artifact).await
+        let explained = Explained::of(self.artifact(&artifact).await?);
+        let is_stored = artifacts::get(self.connection, &artifact).await?.is_some();
+        // The request that described an artifact outlives the artifact.
+        Ok(if explained == Explained::Plain && !is_stored { Explained::Unknown } else { explained })
     }
 
-    async fn event(&mut self, number: i64) -> Result<Option<Why>, Error> {
-        let Some(entry) = events::get(self.connection, number).await? else { return Ok(None) };
+    async fn event(&mut self, entry: &Entry) -> Result<Option<Why>, Error> {
         match &entry.event {
             Event::TaskIdle { task, .. } => self.task(task).await,
+            Event::AgentParked { task, agent, reason } => {
+                self.parked(agent, task, reason, entry.seq).await.map(Some)
+            }
             Event::ModelAnswered { content, sent: Some(number), .. } => {
                 let Some(sent) = sent::get(self.connection, *number).await? else { return Ok(None) };
                 let described = content.iter().find(|shown| shown.routing == Routing::Described);
@@ -119,7 +162,7 @@ impl Asking<'_> {
             }
             event => {
                 let before = match event.agent() {
-                    Some(agent) => self.before(agent, event.task(), number).await?,
+                    Some(agent) => self.before(agent, event.task(), entry.seq).await?,
                     None => Vec::new(),
                 };
                 let refusal = match event {
@@ -141,7 +184,7 @@ impl Asking<'_> {
         agent: &AgentId,
         task: Option<&TaskId>,
         number: i64,
-    ) -> Result<Vec<Event>, Error> {
+    ) -> Result<Vec<Entry>, Error> {
         let kinds = [
             EventKind::ModelFailed,
             EventKind::ModelAnswered,
@@ -149,13 +192,41 @@ impl Asking<'_> {
             EventKind::TurnEnded,
             EventKind::AgentParked,
         ];
+        self.last_events(agent, task, number, &kinds, LOOK_BACK).await
+    }
+
+    /// Returns the last events of these kinds of an agent before the event `number`, oldest first.
+    async fn last_events(
+        &mut self,
+        agent: &AgentId,
+        task: Option<&TaskId>,
+        number: i64,
+        kinds: &[EventKind],
+        most: u32,
+    ) -> Result<Vec<Entry>, Error> {
         let filter = EventFilter {
             task: task.cloned(),
             agent: Some(agent.clone()),
             kinds: kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
         };
-        let page = readings::events::list(self.connection, Side::Before(number), &filter, LOOK_BACK).await?;
-        Ok(page.events.into_iter().map(|entry| entry.event).collect())
+        let page = readings::events::list(self.connection, Side::Before(number), &filter, most).await?;
+        Ok(page.events)
+    }
+
+    /// Explains why an agent was parked before the event `number`.
+    async fn parked(
+        &mut self,
+        agent: &AgentId,
+        task: &TaskId,
+        reason: &str,
+        number: i64,
+    ) -> Result<Why, Error> {
+        let limit = self.snapshot.settings.limits.max_failed_turns;
+        let most = u32::try_from(limit).unwrap_or(MAX_PAGE).clamp(LOOK_BACK, MAX_PAGE);
+        let kinds = [EventKind::TurnEnded, EventKind::AgentParked, EventKind::AgentStopped];
+        let turns = self.last_events(agent, Some(task), number, &kinds, most).await?;
+        let before = self.before(agent, Some(task), number).await?;
+        Ok(why::parked(&Parked { agent, task, reason, limit, turns: &turns, before: &before }))
     }
 
     /// Returns the text of the refusal that an agent got for a call; `None` if the result of the call has no such text.
@@ -169,10 +240,20 @@ impl Asking<'_> {
 
     async fn task(&mut self, task: &TaskId) -> Result<Option<Why>, Error> {
         let Some(view) = readings::tasks::get(self.connection, task).await? else { return Ok(None) };
-        let (Some(outcome), TaskState::Idle) = (view.outcome, view.state) else { return Ok(None) };
-        let unanswered = messages::unanswered(self.connection, task).await?;
-        let open: Vec<OpenRequest> =
-            unanswered.into_iter().map(|(message, from, to)| OpenRequest { message, from, to }).collect();
+        let unanswered = messages::unanswered(self.connection, task).await?.into_iter();
+        let open: Vec<OpenRequest> = unanswered
+            .map(|request| OpenRequest {
+                message: request.id,
+                from: request.from,
+                to: request.to,
+                since: request.since,
+            })
+            .collect();
+        if view.state == TaskState::Open {
+            return self.open_task(&view, &open).await.map(Some);
+        }
+        // The outcome of a forgotten task is not known any more.
+        let Some(outcome) = view.outcome else { return Ok(None) };
         let parked = polity_store::holds::of_task(self.connection, task).await?;
         let of_root = self.before(&AgentId::root(), Some(task), i64::MAX).await?;
         let ended = Ended {
@@ -183,13 +264,56 @@ impl Asking<'_> {
             parked: &parked,
             of_root: &of_root,
         };
-        Ok(why::task(&ended, tasks::STOPPED_BY_USER))
+        Ok(Some(why::task(&ended, tasks::STOPPED_BY_USER)))
+    }
+
+    async fn open_task(&mut self, task: &TaskView, open: &[OpenRequest]) -> Result<Why, Error> {
+        let moments = self.handles.board.moments(Some(&task.id), polity_store::now().as_millis());
+        let filter =
+            AgentFilter { task: Some(task.id.clone()), limit: Some(MAX_PAGE), ..AgentFilter::default() };
+        let (found, _) =
+            readings::agents::list(self.connection, &self.snapshot.catalogue, &moments, &filter).await?;
+        let mut agents = Vec::new();
+        let mut parties = HashMap::new();
+        for agent in found.into_iter().filter(|agent| !agent.id.is_user()) {
+            let has_work = !matches!(agent.doing, Doing::Idle | Doing::Ended { .. });
+            let before = match agent.state.is_at_work() && agents.len() < MOST_TOLD {
+                true => self.before(&agent.id, Some(&task.id), i64::MAX).await?,
+                false => Vec::new(),
+            };
+            if has_work {
+                agents.push(agent.id.clone());
+            }
+            parties.insert(agent.id, Party { doing: agent.doing, before });
+        }
+        let facts = OpenTask { task: &task.id, since: task.created_at, agents: &agents, open };
+        Ok(why::open_task(&facts, &parties))
+    }
+
+    /// Reads what these agents do, and what the agents do for which they wait.
+    async fn parties(&mut self, first: &[AgentId]) -> Result<HashMap<AgentId, Party>, Error> {
+        let mut parties = HashMap::new();
+        let mut next = first.to_vec();
+        while !next.is_empty() && parties.len() < MOST_TOLD {
+            let catalogue = &self.snapshot.catalogue;
+            let found = readings::agents::several(self.connection, catalogue, self.moments, &next).await?;
+            next.clear();
+            for agent in found {
+                let before = match agent.state.is_at_work() {
+                    true => self.before(&agent.id, agent.doing.task(), i64::MAX).await?,
+                    false => Vec::new(),
+                };
+                next.extend(why::followed(&agent.doing).iter().map(|request| request.agent.clone()));
+                parties.insert(agent.id, Party { doing: agent.doing, before });
+            }
+            next.retain(|agent| !agent.is_user() && !parties.contains_key(agent));
+        }
+        Ok(parties)
     }
 
     async fn agent(&mut self, agent: &AgentId) -> Result<Option<Why>, Error> {
         let Some(view) =
-            readings::agents::get(self.connection, &self.snapshot.catalogue, &Moments::default(), agent)
-                .await?
+            readings::agents::get(self.connection, &self.snapshot.catalogue, self.moments, agent).await?
         else {
             return Ok(None);
         };
@@ -197,25 +321,33 @@ impl Asking<'_> {
         let holds = readings::agents::holds(self.connection, agent).await?;
         match (view.state, holds.first()) {
             (AgentState::Paused, _) => return Ok(Some(why::paused(agent))),
-            (AgentState::Ended, _) | (_, None) => {}
-            (_, Some(hold)) => {
-                let before = self.before(agent, Some(&hold.task), i64::MAX).await?;
-                return Ok(Some(why::parked(agent, &hold.task, &hold.reason, &before)));
+            (state, Some(hold)) if state != AgentState::Ended => {
+                return self.parked(agent, &hold.task, &hold.reason, i64::MAX).await.map(Some);
+            }
+            (AgentState::Waiting | AgentState::Asking, None) => {}
+            _ => {
+                let before = self.before(agent, None, i64::MAX).await?;
+                if let Some(failing) = why::struggling(&before) {
+                    return Ok(Some(failing));
+                }
             }
         }
-        let before = self.before(agent, None, i64::MAX).await?;
-        Ok(why::struggling(&before))
+        let parties = self.parties(std::slice::from_ref(agent)).await?;
+        Ok(why::agent(agent, &parties))
     }
 
-    async fn message(&mut self, id: &MessageId) -> Result<Option<Why>, Error> {
-        let texts = &self.snapshot.prompts.texts;
-        let found = readings::messages::by_id(self.connection, texts, std::slice::from_ref(id)).await?;
-        let Some(message) = found.get(id) else { return Ok(None) };
-        let (id, to) = (id.clone(), message.to.clone());
+    async fn message(&mut self, message: &MessageView) -> Result<Option<Why>, Error> {
+        let (id, from, to) = (message.id.clone(), message.from.clone(), message.to.clone());
+        let since = message.created_at;
         let chain = match message.state {
             MessageState::Bounced => vec![Fact::Bounced { message: id, to: to.clone() }],
             MessageState::Unanswered | MessageState::Failed => {
-                vec![Fact::Unanswered { message: id, from: message.from.clone(), to: to.clone() }]
+                vec![Fact::Unanswered { message: id, from, to: to.clone(), since: Some(since) }]
+            }
+            _ if message.expects == Expects::Answer && message.answered_by.is_none() => {
+                let parties = self.parties(std::slice::from_ref(&to)).await?;
+                let open = OpenRequest { message: id, from, to, since };
+                return Ok(Some(why::request(&open, &message.task, &parties)));
             }
             _ => return Ok(None),
         };

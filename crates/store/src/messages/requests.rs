@@ -100,7 +100,7 @@ const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests 
 const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
 /// The unanswered requests of a task, in every state except `bounced`.
-const UNANSWERED: &str = "SELECT id, sender, receiver FROM messages INDEXED BY messages_of_task
+const UNANSWERED: &str = "SELECT id, sender, receiver, created_at FROM messages INDEXED BY messages_of_task
     WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state <> 'bounced' ORDER BY seq LIMIT ?2";
 /// The most requests that [`unanswered`] returns.
 const MOST_UNANSWERED: i64 = 100;
@@ -293,16 +293,24 @@ pub async fn waits(connection: &mut Connection, task: &TaskId) -> Result<Vec<Wai
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns the oldest unanswered requests of a task, each with its sender and its receiver. Bounced requests do not
-/// count. A request whose turn has failed counts.
-pub async fn unanswered(
-    connection: &mut Connection,
-    task: &TaskId,
-) -> Result<Vec<(MessageId, String, AgentId)>, Error> {
+/// A request that nobody has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    pub id: MessageId,
+    pub from: String,
+    pub to: AgentId,
+    pub since: i64,
+}
+
+/// Returns the oldest unanswered requests of a task. Bounced requests do not count. A request whose turn has failed
+/// counts.
+pub async fn unanswered(connection: &mut Connection, task: &TaskId) -> Result<Vec<Unanswered>, Error> {
     let query = polity_sql::query(UNANSWERED).bind(task.as_str()).bind(MOST_UNANSWERED);
-    let read = |row: &Row| {
-        let receiver = AgentId::new(row.get::<String, _>("receiver"));
-        (MessageId::new(row.get::<String, _>("id")), row.get("sender"), receiver)
+    let read = |row: &Row| Unanswered {
+        id: MessageId::new(row.get::<String, _>("id")),
+        from: row.get("sender"),
+        to: AgentId::new(row.get::<String, _>("receiver")),
+        since: row.get("created_at"),
     };
     Ok(query.fetch_all(connection).await?.iter().map(read).collect())
 }

@@ -1,14 +1,14 @@
 //! Describes facts and remedies of an explanation in words, for a terminal.
 
 use super::{Fact, WhyRemedy};
-use crate::{Because, NextAttempt, Outcome};
+use crate::{Because, Doing, NextAttempt, Outcome, elapsed};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
 
 impl Fact {
-    /// Describes the fact as a clause without a full stop. The text may quote a model or a server, so it may contain
-    /// control characters.
-    pub fn sentence(&self) -> String {
+    /// Describes the fact as a clause without a full stop, at the time `now` in milliseconds since 1970. The text may
+    /// quote a model or a server, so it may contain control characters.
+    pub fn sentence(&self, now: i64) -> String {
         match self {
             Self::Described { artifact, filename, agent, sent } => {
                 let name = filename.as_deref().unwrap_or("the artifact");
@@ -48,9 +48,26 @@ impl Fact {
             Self::ServiceSkipped { service, fallback, reason } => {
                 format!("{service} was not asked ({reason}), and {fallback} was asked instead")
             }
-            Self::TurnFailed { agent, reason } => format!("a turn of {agent} failed: {reason}"),
+            Self::TurnFailed { agent, reason, at } => {
+                let ago = at.and_then(|at| elapsed(at, now));
+                let ago = ago.map_or_else(String::new, |ago| format!(" {ago} ago"));
+                format!("a turn of {agent} failed{ago}: {reason}")
+            }
+            Self::FailedTurns { agent, count, limit, value } => {
+                let turns = if *count == 1 { "1 turn".to_owned() } else { format!("{count} turns in a row") };
+                format!("{agent} failed in {turns}, and limits.{limit} in app.json is {value}")
+            }
             Self::Parked { agent, task, reason } => format!("{agent} is parked in {task}: {reason}"),
             Self::Paused { agent } => format!("you paused {agent}"),
+            Self::Does { agent, doing } => match doing {
+                Doing::Idle => format!("{agent} has nothing to do"),
+                Doing::Ended { .. } => format!("{agent} has ended"),
+                _ => format!("{agent} is {}", doing.words(now)),
+            },
+            Self::TaskOpen { task, since } => match elapsed(*since, now) {
+                Some(lasts) => format!("{task} has been open for {lasts}"),
+                None => format!("{task} is open"),
+            },
             Self::TaskEnded { task, outcome } => {
                 let how = match outcome {
                     Outcome::Answered => "with an answer",
@@ -66,7 +83,12 @@ impl Fact {
                 Some(value) => format!("limits.{limit} ({value}) was reached"),
                 None => format!("limits.{limit} was reached"),
             },
-            Self::Unanswered { message, from, to } => format!("{to} has not answered {message} of {from}"),
+            Self::Unanswered { message, from, to, since } => {
+                let ago = since.and_then(|since| elapsed(since, now));
+                let ago = ago.map_or_else(String::new, |ago| format!(", sent {ago} ago"));
+                let has = if to.is_user() { "you have".to_owned() } else { format!("{to} has") };
+                format!("{has} not answered {message} of {from}{ago}")
+            }
             Self::Bounced { message, to } => format!("{message} came back, because {to} has ended"),
         }
     }
@@ -100,6 +122,15 @@ impl WhyRemedy {
             }
             Self::Answer { message, agent, task } => {
                 format!("answer {message}: polity send --to {agent} --task {task}{options} …")
+            }
+            Self::Decide { approval } => {
+                format!(
+                    "allow or refuse the call: polity approve {approval}{options}, or polity deny \
+                     {approval}{options}"
+                )
+            }
+            Self::Stop { agent } => {
+                format!("stop the work of {agent}, so that nobody waits for it: polity stop {agent}{options}")
             }
             Self::Write { agent, task } => {
                 format!("write again: polity send --to {agent} --task {task}{options} …")
@@ -156,7 +187,7 @@ fn reason(because: &Because, service: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_society::id::{AgentId, ArtifactId, TaskId};
+    use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 
     #[test]
     fn the_reasons_of_a_description_in_words() {
@@ -180,12 +211,42 @@ mod tests {
             task: TaskId::new("t-1"),
         };
         let words: Vec<String> =
-            chain.iter().map(Fact::sentence).chain([remedy.sentence(" --data home")]).collect();
+            chain.iter().map(|fact| fact.sentence(0)).chain([remedy.sentence(" --data home")]).collect();
         let expect = "picture.png (artifact:k3v9x2ma) was described to mara-7k2f in request 7
 service writer (revision 2) takes text only
 eyes can take it
 mara-7k2f had no contact on eyes
 introduce seer-2222, which is on eyes, to mara-7k2f (in the live view)";
         assert_eq!(words.join("\n"), expect);
+    }
+
+    #[test]
+    fn facts_tell_how_long_ago_something_was() {
+        let mara = AgentId::new("mara-7k2f");
+        let check = |fact: &Fact, now: i64, expect: &str| assert_eq!(fact.sentence(now), expect);
+        let failed =
+            Fact::TurnFailed { agent: mara.clone(), reason: "server error".to_owned(), at: Some(1_000) };
+        check(&failed, 63_000, "a turn of mara-7k2f failed 1 min 2 s ago: server error");
+        check(&failed, 1_500, "a turn of mara-7k2f failed: server error");
+        let limit = "maxFailedTurns".to_owned();
+        let row = Fact::FailedTurns { agent: mara.clone(), count: 3, limit, value: 3 };
+        check(&row, 0, "mara-7k2f failed in 3 turns in a row, and limits.maxFailedTurns in app.json is 3");
+        let asked = Fact::Unanswered {
+            message: MessageId::from_sequence(4),
+            from: "root".to_owned(),
+            to: mara.clone(),
+            since: Some(0),
+        };
+        check(&asked, 5_000, "mara-7k2f has not answered m000000004 of root, sent 5 s ago");
+        let open = Fact::TaskOpen { task: TaskId::new("t-1"), since: 0 };
+        check(&open, 120_000, "t-1 has been open for 2 min");
+        check(&open, 0, "t-1 is open");
+        let does = |doing| Fact::Does { agent: mara.clone(), doing };
+        check(&does(Doing::Idle), 0, "mara-7k2f has nothing to do");
+        check(
+            &does(Doing::Running { task: TaskId::new("t-1"), tools: vec!["bash".to_owned()], since: 0 }),
+            3_000,
+            "mara-7k2f is running bash, 3 s",
+        );
     }
 }

@@ -99,7 +99,7 @@ export function showAgent(app, id, title, body, signal) {
     const whom = alsoWaitsFor(agent);
     const waits = whom.length > 0 && agent.state !== "waiting"
       ? h("span.dim", {}, t.parts("waits.for", { who: whom.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
-    refill(head, h("p.lead", {}, doingLine(app, agent), waits, isHalted(agent) ? whyLink(app, id) : null),
+    refill(head, h("p.lead", {}, doingLine(app, agent), waits, isHalted(agent) || agent.state === "waiting" ? whyLink(app, id) : null),
       detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
       id === "user" ? null : h("div.actions", {},
         ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),

@@ -9,6 +9,11 @@ import { typeName } from "./sentence.js";
 import { detailLink, facts, preview, section, time, titleOf, trouble, who, whyLink } from "./shared.js";
 import { written } from "./written.js";
 
+/** Whether the daemon can explain why a message has no answer, or came back. */
+function isExplained(message) {
+  return ["unanswered", "failed", "bounced"].includes(message.state) || (message.expects === "answer" && !message.answeredBy);
+}
+
 export function showMessage(app, id, title, body, signal) {
   const { t, api } = app;
   let shown = false;
@@ -39,7 +44,7 @@ export function showMessage(app, id, title, body, signal) {
         [t("message.type"), typeName(app, message.type)],
         [t("task"), titleOf(app, message.task)],
         [t("message.state"), [t.has(`message.state.${message.state}`) ? t(`message.state.${message.state}`) : message.state, " ",
-          ["unanswered", "failed", "bounced"].includes(message.state) ? whyLink(app, message.id) : null]],
+          isExplained(message) ? whyLink(app, message.id) : null]],
         [t("message.expects"), t(`message.expects.${message.expects}`)],
         [t("message.finality"), message.finality === "interim" ? t("message.interim") : null],
         [t("message.replies"), links(message.inReplyTo)],

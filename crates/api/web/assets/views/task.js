@@ -6,8 +6,8 @@ import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { diffBlock } from "./diff.js";
-import { outcomeOf } from "./outcome.js";
-import { button, nothing, spent, time, titleOf, trouble, who } from "./shared.js";
+import { outcomeOf, standing } from "./outcome.js";
+import { button, nothing, spent, time, titleOf, trouble, who, whyLink } from "./shared.js";
 
 const TABS = ["files", "changes"];
 const REREAD_MS = 400;
@@ -76,7 +76,7 @@ export function showTask(app, id, title, body, signal) {
 
   function draw() {
     refill(title, titleOf(app, id), " ", h("span.id", {}, id));
-    refill(head, task ? [outcomeOf(app, task), h("span.dim", {}, spent(app, task.usage)), h("span.dim", {}, time(app, task.createdAt))] : []);
+    refill(head, task ? [outcomeOf(app, task), standing(task) === "open" ? whyLink(app, task.id) : null, h("span.dim", {}, spent(app, task.usage)), h("span.dim", {}, time(app, task.createdAt))] : []);
     refill(tabs, TABS.map((one) => h("button", {
       type: "button", role: "tab", id: `task-tab-${one}`, "aria-controls": "task-panel", "aria-selected": String(tab === one),
       tabindex: tab === one ? "0" : "-1", onclick: () => choose(one),

@@ -6,7 +6,8 @@ import { kept } from "../reading.js";
 import { passes } from "../draft.js";
 import { size } from "../format.js";
 import { forkTurn } from "./dialogs.js";
-import { artifactIdChip, button, code, detailLink, section, titleOf, trouble, who } from "./shared.js";
+import { doingLine } from "./doing.js";
+import { artifactIdChip, button, code, detailLink, section, time, titleOf, trouble, who } from "./shared.js";
 
 export function showWhy(app, id, title, body, signal) {
   const { t, api } = app;
@@ -53,6 +54,10 @@ export function showWhy(app, id, title, body, signal) {
         return () => tried(() => api.patchRole(one.role, { serviceId: one.service }));
       case "resume":
         return () => app.steer(one.agent, "resume");
+      case "stop":
+        return () => app.steer(one.agent, "stop");
+      case "decide":
+        return () => app.act({ does: "approval" });
       case "run_again":
         return () => forkTurn(app, one, null, one.service);
       case "hire":
@@ -91,6 +96,14 @@ export function factParts(app, fact) {
   switch (fact.fact) {
     case "not_shown":
       return t.parts(`why.because.${fact.because.because}`, { ...valuesOf(app, fact.because), service: values.service, revision: values.revision });
+    case "does":
+      return [values.agent, " ", doingLine(app, { state: fact.doing.state, doing: fact.doing })];
+    case "failed_turns":
+      return t.parts("why.failed_turns", { ...values, n: fact.count });
+    case "turn_failed":
+      return [t.parts("why.turn_failed", values), fact.at ? [" ", time(app, fact.at)] : null];
+    case "unanswered":
+      return [t.parts(fact.to === "user" ? "why.unanswered.you" : "why.unanswered", values), fact.since ? [" ", values.since] : null];
     case "said":
       return [h("q", {}, fact.text)];
     case "then":
@@ -123,6 +136,7 @@ function valuesOf(app, what) {
     message: (one) => detailLink(app, "message", one, {}, one),
     task: (one) => strong(titleOf(app, one)),
     service: strong, fallback: strong,
+    since: (at) => time(app, at),
     services: (ids) => h("span", {}, some(ids, strong)),
     takes: (names) => names.map(capability).join(", "),
     capability,
