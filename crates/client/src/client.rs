@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::form::Form;
 use crate::in_process::InProcess;
-use crate::transport::{Asked, Patience, Transport};
+use crate::transport::{Absence, Asked, Patience, Transport};
 use bytes::Bytes;
 use http_body::Body;
 use polity_society::id::{AgentId, ApprovalId, MessageId, PermissionId, RoleId, ServiceId, TaskId};
@@ -142,13 +142,34 @@ impl Client {
         Self { transport }
     }
 
+    /// Returns a copy as [`Client::waiting`] does. The copy calls `tell` with a sentence for the person when it begins
+    /// to wait.
+    #[must_use]
+    pub fn waiting_aloud(&self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let mut waiting = self.waiting();
+        let words = self.lost_words();
+        waiting.transport.absence = Some(Absence::new(move || tell(words)));
+        waiting
+    }
+
+    /// Notes that a stream of events has broken. A client from [`Client::waiting_aloud`] tells the person, unless it
+    /// has done so since the last [`Client::is_back`].
+    pub fn is_lost(&self) {
+        self.transport.absence.iter().for_each(Absence::begins);
+    }
+
+    /// Notes that a stream of events is connected again.
+    pub fn is_back(&self) {
+        self.transport.absence.iter().for_each(Absence::ends);
+    }
+
     /// Returns a copy of this client that waits for answers without a time limit.
     pub fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { transport: self.transport.unhurried()? })
     }
 
-    /// Returns the message that tells the person that the stream of events has broken.
-    pub fn lost_words(&self) -> &'static str {
+    /// Returns the message that tells the person that the client waits.
+    fn lost_words(&self) -> &'static str {
         if self.transport.is_in_process() {
             "the events cannot be read at the moment; trying again (Ctrl-C quits)"
         } else {
@@ -504,12 +525,34 @@ fn query(filter: &impl Serialize) -> Vec<(String, String)> {
 mod tests {
     use super::*;
     use polity_view::{AgentState, Order};
+    use std::time::Duration;
 
     #[track_caller]
     fn check(filter: &impl Serialize, expect: &str) {
         let query: Vec<String> =
             query(filter).iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(query.join("&"), expect);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_for_a_daemon_tells_the_person_once() {
+        let data = tempfile::tempdir().unwrap();
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let client = Client::new(data.path()).unwrap();
+        let client = client.waiting_aloud(move |words| tell.send(words.to_owned()).unwrap());
+        let filter = TaskFilter::default();
+        let [mut one, mut other] = [client.tasks(&filter), client.tasks(&filter)].map(Box::pin);
+        let words = tokio::select! {
+            words = tokio::time::timeout(Duration::from_secs(60), told.recv()) => words.expect("it says nothing"),
+            _ = &mut one => panic!("no daemon is there"),
+            _ = &mut other => panic!("no daemon is there"),
+        };
+        assert_eq!(words.unwrap(), "the daemon has gone; waiting until it is back (Ctrl-C quits)");
+        client.is_lost();
+        assert!(told.try_recv().is_err(), "the person knows it");
+        client.is_back();
+        client.is_lost();
+        assert!(told.try_recv().is_ok(), "the daemon has gone again");
     }
 
     #[test]

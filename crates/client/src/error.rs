@@ -78,14 +78,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether no daemon was there to answer.
+    pub(crate) fn is_of_absence(&self) -> bool {
+        matches!(self, Self::Find(FindError::NotServing(_)) | Self::Lost { .. })
+    }
+
     /// Returns whether the same call may succeed a moment later, with the same daemon or after a restart of the
     /// daemon.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,
+            error if error.is_of_absence() => true,
             // These statuses mean that the daemon cannot use its disk, or that it is shutting down.
             Self::Refused(problem) => matches!(problem.status, 502..=504),
             Self::Find(_)
+            | Self::Lost { .. }
             | Self::MayBeTaken { .. }
             | Self::Unreadable { .. }
             | Self::File { .. }

@@ -35,7 +35,8 @@ pub enum Followed {
     /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
     Connected,
-    /// The daemon is gone. When another daemon starts, the stream continues with it.
+    /// The daemon is gone, or none was there when the stream began. When another daemon starts, the stream continues
+    /// with it.
     Lost,
     /// The stream cannot continue.
     Failed(Error),
@@ -74,7 +75,7 @@ impl Client {
     fn follow_with(&self, after: i64, filter: EventFilter, live: Live) -> Follow {
         let (tell, heard) = mpsc::channel(AHEAD);
         let follower =
-            Follower { client: self.clone(), reach: Reach::None, filter, live, seen: Seen(after), tell };
+            Follower { client: self.clone(), reach: Reach::Unknown, filter, live, seen: Seen(after), tell };
         Follow { heard, task: tokio::spawn(follower.run()) }
     }
 }
@@ -103,8 +104,10 @@ enum Live {
 /// Whether the stream is connected to a daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The stream has no connection yet, or the reader was told that the connection is lost.
-    None,
+    /// The stream has had no connection yet, and the reader was told nothing.
+    Unknown,
+    /// The reader was told that there is no connection.
+    Lost,
     /// The stream is connected to a daemon.
     Daemon,
 }
@@ -144,14 +147,21 @@ impl Follower {
                 Ok(()) => Error::Lost { url: String::new(), reason: "the stream has ended".to_owned() },
             };
             tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
-            let reached = std::mem::replace(&mut self.reach, Reach::None);
-            attempts = if reached == Reach::Daemon { 1 } else { attempts.saturating_add(1) };
+            attempts = if self.reach == Reach::Daemon { 1 } else { attempts.saturating_add(1) };
             let Some(pause) = pause(&error, attempts, Patience::UntilBack, Way::New) else {
                 let _ = self.tell.send(Followed::Failed(error)).await;
                 return;
             };
-            if reached == Reach::Daemon && self.tell.send(Followed::Lost).await.is_err() {
-                return;
+            let is_news = match self.reach {
+                Reach::Daemon => true,
+                Reach::Unknown => attempts > 1,
+                Reach::Lost => false,
+            };
+            if is_news {
+                self.reach = Reach::Lost;
+                if self.tell.send(Followed::Lost).await.is_err() {
+                    return;
+                }
             }
             tokio::time::sleep(pause).await;
         }
@@ -260,5 +270,15 @@ mod tests {
         let data = serde_json::to_string(&entry).unwrap();
         assert_eq!(told(&frame("agent_paused", &data)), Ok(FrameContent::Event(Box::new(entry))));
         assert!(told(&frame("agent_paused", "{}")).is_err());
+    }
+
+    #[tokio::test]
+    async fn the_reader_is_told_once_that_no_daemon_is_there() {
+        let data = tempfile::tempdir().unwrap();
+        let mut follow = Client::new(data.path()).unwrap().follow(0, EventFilter::default());
+        let first = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
+        assert!(matches!(first, Ok(Some(Followed::Lost))), "{first:?}");
+        let next = tokio::time::timeout(Duration::from_millis(500), follow.next()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 }

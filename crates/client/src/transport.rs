@@ -8,6 +8,7 @@ use reqwest::{Method, Response};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use url::Url;
 
@@ -30,6 +31,31 @@ pub(crate) enum Patience {
     Short,
     /// Wait for the next daemon.
     UntilBack,
+}
+
+/// Tells the person that no daemon is there. Says it once, until a stream of events is connected again.
+#[derive(Clone)]
+pub(crate) struct Absence {
+    tell: Arc<dyn Fn() + Send + Sync>,
+    was_told: Arc<AtomicBool>,
+}
+
+impl Absence {
+    pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { tell: Arc::new(tell), was_told: Arc::default() }
+    }
+
+    /// Notes that no daemon is there.
+    pub(crate) fn begins(&self) {
+        if !self.was_told.swap(true, Ordering::Relaxed) {
+            (self.tell)();
+        }
+    }
+
+    /// Notes that a daemon is there again.
+    pub(crate) fn ends(&self) {
+        self.was_told.store(false, Ordering::Relaxed);
+    }
 }
 
 /// A request before it has an address and a token.
@@ -70,6 +96,8 @@ pub(crate) struct Transport {
     to: To,
     http: reqwest::Client,
     pub(crate) patience: Patience,
+    /// Whom to tell that a request waits for the next daemon.
+    pub(crate) absence: Option<Absence>,
 }
 
 impl Transport {
@@ -86,7 +114,7 @@ impl Transport {
         // provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
-        Ok(Self { to, http, patience: Patience::Short })
+        Ok(Self { to, http, patience: Patience::Short, absence: None })
     }
 
     /// Returns whether requests stay in this process.
@@ -114,6 +142,10 @@ impl Transport {
                 return Err(to_tell(lost, error));
             };
             tracing::debug!(%error, attempt, "asking the daemon again");
+            // A single failure may be a connection that broke by chance.
+            if let Some(absence) = self.absence.as_ref().filter(|_| attempt > 1 && error.is_of_absence()) {
+                absence.begins();
+            }
             if matches!(error, Error::Lost { .. }) {
                 lost = Some(error);
             }

@@ -261,8 +261,11 @@ impl<'a> Telling<'a> {
                     live.see(*glimpse);
                     self.draw(&mut foot, &live, asks);
                 }
-                Followed::Connected => live.forget(),
-                Followed::Lost => complain(self.client.lost_words()),
+                Followed::Connected => {
+                    self.client.is_back();
+                    live.forget();
+                }
+                Followed::Lost => self.client.is_lost(),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }

@@ -5,7 +5,7 @@ use super::approvals::terminal::Answerable;
 use super::conversation::{Telling, unshown};
 use super::send::post;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, complain};
 use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
@@ -110,7 +110,7 @@ impl Run<'_> {
 
     async fn begin(&self, text: Option<String>) -> Result<Begun, Failure> {
         let root = AgentId::root();
-        let client = &self.client.waiting();
+        let client = &self.client.waiting_aloud(complain);
         if text.is_none() {
             client.steer(&root, SteerAction::Resume, Scope::Subtree).await?;
         }
@@ -163,7 +163,7 @@ impl Run<'_> {
     /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last task.
     async fn print(&self, begun: &Begun) -> Result<u8, Failure> {
         let tasks = begun.tasks.as_slice();
-        let client = &self.client.waiting();
+        let client = &self.client.waiting_aloud(complain);
         let titles = if begun.talking > 1 { titles(client, tasks).await? } else { BTreeMap::new() };
         let mut telling =
             Telling::new(client, tasks, self.output.form()).with_titles(titles).asking(Answerable::now());

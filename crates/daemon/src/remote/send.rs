@@ -86,7 +86,7 @@ pub(super) async fn wait_for(
 ) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    let waiting = client.waiting();
+    let waiting = client.waiting_aloud(complain);
     tokio::select! {
         code = wait(&waiting, task, to, newest, form) => code,
         () = interruption.happened() => Err(Failure::LeftWorking(task.clone())),
