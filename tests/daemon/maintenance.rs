@@ -152,7 +152,7 @@ fn a_truncated_database_is_refused() {
         damage_database(&polity.data_dir(), |bytes| bytes.truncate(keep));
         assert_contains(
             &complaint(run(&polity, &["what?"])),
-            &["polity.db is damaged: ", "`polity db check`"],
+            &["polity.db is damaged: ", "`polity db check --data data`"],
         );
         assert_contains(&assert_damaged(&polity), &["polity: polity.db: "]);
         let backup = polity.run(&["db", "backup", "copy", "--data", "data"]);

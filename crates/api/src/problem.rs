@@ -155,7 +155,7 @@ pub(crate) async fn no_route() -> Problem {
     Problem::not_found("there is no such path; /api/openapi.json lists all paths")
 }
 
-/// Answers a request with a method that the path does not accept.
+/// Answers a request whose method the path does not accept.
 pub(crate) async fn no_method() -> Problem {
     let detail = "this path does not accept this method; /api/openapi.json lists those that it accepts";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)

@@ -461,10 +461,11 @@ impl Turn {
         };
     }
 
-    /// Returns the phase after a reply of the model that contains only thoughts. The reply ends the turn in three
-    /// cases. The turn owes no answer. Or the model has given its answer already, before a notice made the turn
-    /// continue. Or the model was told that thoughts are no answer, and has called tools: one of these calls may have
-    /// sent the answer as a message.
+    /// Returns the phase after a reply of the model that contains only thoughts. Such a reply ends the turn in three
+    /// cases:
+    /// - The turn owes no answer.
+    /// - The model has given its answer already, before a notice made the turn continue.
+    /// - The model was told that thoughts are no answer, and has called tools. It may have sent the answer as a message.
     fn after_thoughts(&mut self) -> Phase {
         let has_acted = self.rounds > 0 && self.no_answer_told == WasTold::Yes;
         if has_acted || self.before_reminder.is_some() || self.beginning == Expects::Nothing {

@@ -44,8 +44,8 @@ impl Data {
         Self { bytes: Bytes::new(), base64: Arc::new(OnceLock::from(shown)), name: None }
     }
 
-    /// Returns the memory that the medium takes after a request has sent it, in bytes. This counts the content and its
-    /// base64 form.
+    /// Returns how many bytes of memory the medium takes after a request has sent it: its content and the base64 form
+    /// of the content.
     pub fn footprint(&self) -> usize {
         self.bytes.len() + self.bytes.len().div_ceil(3) * 4
     }

@@ -86,7 +86,7 @@ pub enum GateCircuit {
     Closed,
     /// The circuit lets no caller in for a while.
     Open,
-    /// One call tests whether the service works, or is about to test it.
+    /// One caller may make a call. This call tests whether the service works.
     HalfOpen,
 }
 
@@ -389,8 +389,8 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Hold the lock until the place is free. Otherwise the limit could be lowered in between, and the place of this
-        // caller would count as still in use.
+        // Keep the lock until the place is free. Otherwise somebody could lower the limit before that, and the place of
+        // this caller would count as taken.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());

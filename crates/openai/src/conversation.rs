@@ -3,9 +3,9 @@
 //!
 //! A conversation is the list of the messages of user and assistant. `system` and `developer` messages are not part of
 //! the conversation, because clients write changing facts, such as the date, into them. The current question consists
-//! of the person's messages after the last `assistant` message. There may be no such message, if another model has
-//! called tools and the conversation ends with their results. The question is then the person's last message before the
-//! results, and all other messages count as earlier.
+//! of the person's messages after the last `assistant` message. If another model has called tools, the conversation can
+//! end with the results of these tools. Then the question is the person's last message before the results, and all other
+//! messages count as earlier.
 
 use crate::part::{self, Attached};
 use crate::problem::Problem;

@@ -100,9 +100,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks a model for a summary of the older part of a conversation. A model call needs this summary to get more room,
-/// and was interrupted for it. `during` holds the attempts of the interrupted call. The service of the interrupted call
-/// is asked first.
+/// Asks a model for a summary of the older part of a conversation. A model call was interrupted, because it needs the
+/// room that this summary makes. `during` holds the attempts of the interrupted call. Its service is asked first.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,

@@ -239,8 +239,8 @@ impl Society {
         steer::resume(&self.handles.store, target).await
     }
 
-    /// Stops the current work of agents and drops their queued messages. Tells the agents that wait for an answer from
-    /// a stopped agent. The stopped agents stay, and can get new messages. Returns the agents that had work.
+    /// Stops the current work of agents and drops their queued messages. Agents that wait for an answer from a stopped
+    /// agent are told so. The stopped agents do not end: they can get new messages. Returns the agents that had work.
     pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }

@@ -67,10 +67,10 @@ fn brief(number: usize) -> Value {
     })
 }
 
-/// The agents of a ring pass a token until it has made `hops` hops.
+/// The agents pass a token to each other until it has made `hops` hops.
 ///
-/// The agents form a line. The brief of each agent names the agent before it as a collaborator, so the token can go
-/// down the line. An agent that has received a message knows the sender, so the token can also come back up.
+/// The agents form a line. The brief of each agent names the agent before it as a collaborator, so each agent can pass
+/// the token to the agent before it. Whoever has received the token knows the sender, and can pass it back.
 pub(crate) fn ring(agents: usize, hops: usize) -> Script {
     let line: Mutex<Vec<String>> = Mutex::default();
     Box::new(move |request| {

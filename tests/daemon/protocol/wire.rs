@@ -23,8 +23,7 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     })
 }
 
-/// Checks that one failure changes nothing: the answer to the user and the history in later requests are as without the
-/// failure.
+/// Checks that one failure changes neither the answer to the user nor the history in later requests.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
     let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);

@@ -14,10 +14,11 @@ export function endOf(filename) {
 }
 
 /**
- * Returns the ways to show an artifact, the default first. The ways to show a text are `markdown`, `json`, `sheet`,
- * `diff`, `code` and `text`. The way `page` shows the content in a frame; it is the only way for a PDF. An HTML or SVG
- * page has the ways `code` and `page`, so it is shown as text until the person chooses the frame. For any other
- * artifact, the only way is its kind.
+ * Returns the ways to show an artifact, the default first:
+ * - A text has some of the ways `markdown`, `json`, `sheet`, `diff`, `code` and `text`.
+ * - A PDF has only the way `page`, which shows the content in a frame.
+ * - An HTML or SVG page has the ways `code` and `page`. It is shown as text until the person chooses the frame.
+ * - Any other artifact has one way, its kind.
  */
 export function looksOf({ kind, mimeType, filename }) {
   const essence = mimeType.split(";", 1)[0].trim().toLowerCase();

@@ -3,8 +3,8 @@
 use super::search::{contains, position};
 use polity_society::content::Kind;
 
-/// What is known about a file in a container format: the MIME types of the format for sound and for video, and the
-/// tracks of the file.
+/// A file in a container format: the MIME types of the format, one for sound and one for video, and the tracks of the
+/// file.
 pub(super) struct Container {
     sound: &'static str,
     pictures: &'static str,

@@ -34,10 +34,16 @@ fn in_words(tasks: &[TaskView], now: &NowView) -> Option<String> {
         count => format!("{count} tasks are unfinished"),
     }];
     // An agent that asks the user is named with its question below.
-    let working = now.working.iter().filter(|card| card.agent.state != AgentState::Asking);
-    let working: Vec<&str> = working.map(|card| card.agent.id.as_str()).collect();
-    if !working.is_empty() {
-        parts.push(format!("at work: {}", some_of(&working)));
+    let agents = |belongs: fn(AgentState) -> bool| -> Vec<&str> {
+        let cards = now.working.iter().filter(|card| belongs(card.agent.state));
+        cards.map(|card| card.agent.id.as_str()).collect()
+    };
+    let at_work = agents(AgentState::is_at_work);
+    let waiting = agents(|state| state == AgentState::Waiting);
+    for (what, agents) in [("at work", at_work), ("waiting for an answer", waiting)] {
+        if !agents.is_empty() {
+            parts.push(format!("{what}: {}", some_of(&agents)));
+        }
     }
     let mut questions = now.stuck.iter().filter_map(|thing| match &thing.stuck {
         Stuck::Question { agent, text, .. } => {
@@ -125,8 +131,8 @@ mod tests {
             &all,
             now(&many, vec![approval, question(), question()]),
             Some(
-                "2 tasks are unfinished; at work: root, a-1, a-2 and 2 more; lead-7cwh asks whether it may call bash; \
-                 2 more questions to you",
+                "2 tasks are unfinished; at work: a-1, a-2, a-3 and 1 more; waiting for an answer: root; lead-7cwh asks \
+                 whether it may call bash; 2 more questions to you",
             ),
         );
     }

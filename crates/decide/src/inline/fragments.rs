@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Size of a block, in bytes. Even 64 digits of hexadecimal encode 32 bytes. So 64 digits of base64 or hexadecimal
-/// always contain at least one whole block, wherever in the file they begin.
+/// Size of a block, in bytes. 64 digits of hexadecimal encode 32 bytes, and 64 digits of base64 encode 48 bytes.
+/// Wherever these bytes begin in the file, they contain at least one whole block.
 const BLOCK: usize = 16;
 
 /// [`Fragments`] stores and compares only blocks with at least this many different byte values.

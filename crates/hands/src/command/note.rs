@@ -93,7 +93,7 @@ impl Notes {
         self.of_task(task).join(format!("{id}.json"))
     }
 
-    /// Writes a note as an open note, or replaces the open note.
+    /// Writes the note of a command that is open. Replaces an earlier note of this command.
     pub(super) fn write(&self, note: &Note) -> io::Result<()> {
         fs::create_dir_all(self.open_directory())?;
         fs::create_dir_all(self.of_task(&note.task))?;

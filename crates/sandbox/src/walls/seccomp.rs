@@ -122,8 +122,8 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
 
 type Add<'a> = dyn FnMut(c_long, Vec<SeccompCondition>) -> Result<(), BackendError> + 'a;
 
-/// Refuses calls that make a device node. Also refuses calls that make a set-id file, a program that runs with the
-/// rights of the owner or group of its file.
+/// Refuses calls that make a device node. Also refuses calls that make a set-id file. Such a program runs with the
+/// rights of its owner or its group.
 fn files(add: &mut Add<'_>) -> Result<(), BackendError> {
     const CREATE: u64 = 0o100;
     const TEMPORARY: u64 = 0o20_000_000;

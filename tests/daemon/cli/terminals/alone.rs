@@ -311,7 +311,8 @@ fn who_leaves_the_chat_before_the_answer_ends_the_daemon_and_loses_nothing() {
         running.stdout_wait_times(READS, 3);
         keyboard.write_all(keys.as_bytes()).expect("a keyboard");
         let shown = plain(&running.wait().expect_code(0).stdout);
-        assert!(shown.contains("at work: root") && shown.contains("nothing is lost"), "{shown}");
+        let in_one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(in_one_line.contains("at work: root") && in_one_line.contains("nothing is lost"), "{shown}");
         assert_nothing_runs(&polity);
         let status = polity.run(&["status"]).expect_code(0).stdout;
         assert!(status.contains("1 agent has work\n") && status.contains("for: how much is it?"), "{status}");
