@@ -54,15 +54,21 @@ fn mender(asked: &Conversation) -> Answer {
 fn no_commands(said: &str) -> bool {
     let refused = said.contains("sandbox");
     if refused {
-        println!("not checked: this machine has no full sandbox, so commands are refused: {said}");
+        println!("not checked: this machine has no sandbox, so commands are refused: {said}");
     }
     refused
+}
+
+/// Returns an `app.json` that allows commands where there is a sandbox, whatever its level. The person is not asked
+/// about them.
+fn sandboxed_commands() -> Value {
+    json!({"language": "en", "tools": {"policy": [{"tool": "bash", "decide": "allow"}]}})
 }
 
 #[test]
 fn an_agent_mends_a_bug_in_the_directory_of_the_person() {
     let server = ScriptedServer::start(mender);
-    let polity = home(&server, &json!({"language": "en"}));
+    let polity = home(&server, &sandboxed_commands());
     let project = project(&polity);
     let output = run(&polity, &["work", "--workspace", "project"]).expect_code(0);
     assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), BUGGY.replace('-', "+"));
@@ -85,7 +91,7 @@ fn an_agent_mends_a_bug_in_the_directory_of_the_person() {
 #[test]
 fn a_read_only_workspace_is_not_changed() {
     let server = ScriptedServer::start(mender);
-    let polity = home(&server, &json!({"language": "en"}));
+    let polity = home(&server, &sandboxed_commands());
     let project = project(&polity);
     run(&polity, &["work", "--workspace", "project:ro"]).expect_code(0);
     let asked = server.requests().last().expect("a request").conversation();
@@ -122,7 +128,7 @@ fn a_command_reaches_nothing_but_its_workspace() {
         }
     };
     let server = ScriptedServer::start(script);
-    let mut polity = home(&server, &json!({"language": "en"}));
+    let mut polity = home(&server, &sandboxed_commands());
     polity.set_env("SECRET_KEY", "canary-5f1d");
     let project = project(&polity);
     let output = run(&polity, &["work", "--workspace", "project"]).expect_code(0);
@@ -269,8 +275,9 @@ fn hungry_and_modest(asked: &Conversation) -> Answer {
 #[test]
 fn a_command_that_takes_too_much_memory_is_ended_and_disturbs_nobody() {
     let server = ScriptedServer::start(hungry_and_modest);
-    let limits = json!({"limits": {"memoryBytes": 200_000_000}});
-    let polity = home(&server, &json!({"language": "en", "tools": {"sandbox": limits}}));
+    let mut settings = sandboxed_commands();
+    settings["tools"]["sandbox"] = json!({"limits": {"memoryBytes": 200_000_000}});
+    let polity = home(&server, &settings);
     let output = run(&polity, &["work"]).expect_code(0);
     assert!(output.stdout.contains("modest.txt"), "{}", output.stdout);
     if !no_commands(&output.stdout) {
@@ -292,7 +299,7 @@ fn patient(asked: &Conversation, command: &str) -> Answer {
 #[test]
 fn the_end_of_a_background_command_wakes_its_agent() {
     let server = ScriptedServer::start(|asked| patient(asked, "echo almost; sleep 0.5; echo words; exit 3"));
-    let polity = home(&server, &json!({"language": "en"}));
+    let polity = home(&server, &sandboxed_commands());
     let output = run(&polity, &["work"]).expect_code(0);
     if !no_commands(&output.stdout) {
         assert!(output.stdout.contains("\"running\":true"), "{}", output.stdout);
@@ -304,7 +311,7 @@ fn the_end_of_a_background_command_wakes_its_agent() {
 #[test]
 fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     let server = ScriptedServer::start(|asked| patient(asked, "sleep 86417"));
-    let polity = home(&server, &json!({"language": "en"}));
+    let polity = home(&server, &sandboxed_commands());
     let running = start(&polity, &["work"]);
     // The second request contains the result of the first call, so wait for two requests.
     server.wait_until(Duration::from_secs(60), |requests| requests.len() >= 2);
