@@ -52,6 +52,13 @@ fn only_task(polity: &Polity) -> String {
     json_of(polity, &["tasks"])["id"].as_str().expect("a task").to_owned()
 }
 
+/// Returns the id of the newest task.
+#[track_caller]
+fn newest_task(polity: &Polity) -> String {
+    let tasks = ask(polity, &["tasks", "--limit", "1", "--json"]);
+    json_lines(&tasks)[0]["id"].as_str().expect("a task").to_owned()
+}
+
 /// Returns the turn of root that began with the newest message of the person.
 #[track_caller]
 fn newest_turn(polity: &Polity, task: &str) -> String {
@@ -193,9 +200,11 @@ fn note(asked: &Conversation) -> Answer {
         if !hears(asked, "what did you note") {
             return Answer::say(format!("noted in {reference}"));
         }
-        return match asked.results_of("get_artifact").pop() {
-            None => Answer::call("get_artifact", json!({"ref": reference})),
-            Some(read) => Answer::say(format!("it says: {}", read.text)),
+        return match (asked.results_of("get_artifact").pop(), asked.results_of("list_artifacts").pop()) {
+            (Some(read), Some(list)) => Answer::say(format!("it says: {}; listed: {}", read.text, list.text)),
+            _ => {
+                Answer::call("get_artifact", json!({"ref": reference})).and_call("list_artifacts", json!({}))
+            }
         };
     }
     if let Some(answer) = hire(asked, "worker", "please note it") {
@@ -241,6 +250,19 @@ fn an_agent_of_a_fork_writes_to_its_contacts_and_opens_its_artifacts() {
         asked.filter(|asked| asked.role_name() == "worker").map(|asked| asked.agent_id()).collect();
     assert!(!clones.is_empty() && !clones.contains(&worker), "{worker}: {clones:?}");
     assert_eq!(rows(&polity, &task), before);
+
+    // The agents of the fork and the person find the artifact in the fork, and in a fork of the fork.
+    let stored = json_of(&polity, &["artifacts", "--task", &task]);
+    let id = stored["id"].as_str().expect("an id");
+    let listed = format!(r#"listed: {{"artifacts":[{{"ref":"artifact:{id}""#);
+    assert!(told.contains(&listed), "{listed} is not in: {told}");
+    let fork = newest_task(&polity);
+    ask(&polity, &["fork", &fork, "--turn", &newest_turn(&polity, &fork), "--wait"]);
+    for task in [fork, newest_task(&polity)] {
+        assert_eq!(json_of(&polity, &["artifacts", "--task", &task]), stored, "{task}");
+        let found = ask(&polity, &["search", "sky is blue", "--kind", "artifact", "--task", &task]);
+        assert!(found.contains(id), "{task}: {found}");
+    }
     server.assert_clean();
 }
 

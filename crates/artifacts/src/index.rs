@@ -47,9 +47,12 @@ const GRANT: &str = "INSERT INTO artifact_grants (agent, artifact) VALUES (?1, ?
 const MAY_OPEN: &str = "SELECT artifact FROM artifact_grants \
     WHERE agent = ?1 AND artifact IN (SELECT value FROM json_each(?2))";
 
+/// The cost does not grow with the artifacts of other tasks, of which root may open many.
 const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a.filename, a.label, a.size, a.meta, \
-    a.created_at FROM artifact_grants AS g JOIN artifacts AS a ON a.id = g.artifact \
-    WHERE g.agent = ?1 AND a.task = ?2 ORDER BY a.created_at DESC, a.rowid DESC LIMIT ?3";
+    a.created_at FROM artifacts AS a \
+    WHERE (a.task = ?2 OR a.id IN (SELECT artifact FROM inherited WHERE task = ?2)) \
+    AND EXISTS (SELECT 1 FROM artifact_grants WHERE agent = ?1 AND artifact = a.id) \
+    ORDER BY a.created_at DESC, a.rowid DESC LIMIT ?3";
 
 const BYTES: &str = "SELECT coalesce(sum(size), 0) FROM artifacts WHERE task = ?1";
 
@@ -229,6 +232,7 @@ mod tests {
         CREATE TABLE artifacts (id TEXT PRIMARY KEY, task TEXT NOT NULL, owner TEXT NOT NULL, blob TEXT NOT NULL, \
             kind TEXT NOT NULL, mime_type TEXT NOT NULL, filename TEXT, label TEXT, size INTEGER NOT NULL, \
             meta TEXT NOT NULL, created_at INTEGER NOT NULL, words TEXT) STRICT;
+        CREATE TABLE inherited (task TEXT NOT NULL, artifact TEXT NOT NULL, PRIMARY KEY (task, artifact)); \
         CREATE TABLE artifact_grants (agent TEXT NOT NULL, artifact TEXT NOT NULL REFERENCES artifacts(id), \
             PRIMARY KEY (agent, artifact)) STRICT, WITHOUT ROWID;";
 
@@ -321,6 +325,13 @@ mod tests {
         assert_eq!(ids(&list(&mut conn, &a, &t2, 10).await.unwrap()), ["four"]);
         assert_eq!(ids(&list(&mut conn, &b, &t1, 10).await.unwrap()), ["three"]);
         assert_eq!(ids(&list(&mut conn, &b, &t2, 10).await.unwrap()), [""; 0]);
+        // A task has the artifacts that it has inherited, but a reader still needs a grant.
+        for id in ["three", "one"] {
+            let inherited = polity_sql::query("INSERT INTO inherited (task, artifact) VALUES ('t2', ?1)");
+            inherited.bind(id).execute(&mut conn).await.unwrap();
+        }
+        assert_eq!(ids(&list(&mut conn, &a, &t2, 10).await.unwrap()), ["four", "three", "one"]);
+        assert_eq!(ids(&list(&mut conn, &b, &t2, 10).await.unwrap()), ["three"]);
     }
 
     #[tokio::test]

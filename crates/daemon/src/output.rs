@@ -180,8 +180,6 @@ impl Output {
     pub(crate) async fn sources_of_daemon(&self, client: &Client, data: &Path) -> Result<(), Failure> {
         let config = client.config().await?;
         let directory = config.directory.clone().unwrap_or_default();
-        // The default service may be gone: the configuration may have changed between the two requests.
-        let first = client.service(&config.default_service).await.ok();
         self.sources(&Sources {
             config: &format!("{directory} (of the daemon at {})", client.url()?),
             config_dir: &directory,
@@ -189,8 +187,9 @@ impl Output {
             services: config.services.iter().map(ServiceId::as_str).collect(),
             origin: &config.origin,
             is_rehearsal: config.is_rehearsal,
-            small_window: first
-                .and_then(|first| small_window(&first.id, first.context_window, &first.base_url)),
+            small_window: config
+                .default_service_url
+                .and_then(|url| small_window(&config.default_service, config.default_context_window, &url)),
         })
     }
 

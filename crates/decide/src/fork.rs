@@ -77,6 +77,7 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         messages,
         records,
         grants,
+        inherited,
         approvals,
         permissions,
         seen,
@@ -153,6 +154,7 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         })
         .collect();
     let grants = grants.into_iter().filter(|row| row.stored_at <= now && here.contains(&row.agent)).collect();
+    let inherited = inherited.into_iter().filter(|row| row.stored_at <= now).collect();
     let permissions = permissions.into_iter().filter(|row| row.created_at <= now).collect();
     let seen = seen
         .into_iter()
@@ -182,6 +184,7 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         messages,
         records,
         grants,
+        inherited,
         approvals,
         permissions,
         seen,

@@ -16,7 +16,8 @@ pub(crate) fn kind_name(kind: Kind, texts: &Texts) -> &str {
     })
 }
 
-/// Returns the capability that a model needs to read this kind: its name for people, and its name in declarations.
+/// Returns the two names of the capability that a model needs to read this kind: the name for people, and the name in
+/// declarations.
 pub(crate) fn capability_name(kind: Kind, texts: &Texts) -> (&str, Capability) {
     let words = texts.get(match kind {
         Kind::Text => TextKey::CapabilityText,

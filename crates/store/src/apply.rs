@@ -185,7 +185,8 @@ pub async fn tell(
     accept(tx, snapshot, &rules::notice(id, task.clone(), to.clone(), notice, about)).await
 }
 
-fn excerpt(text: &str) -> String {
+/// Returns the beginning of a text for an event. If the text is longer, the beginning ends with `…`.
+pub fn excerpt(text: &str) -> String {
     let mut characters = text.chars();
     let mut excerpt: String = characters.by_ref().take(EXCERPT_CHARS).collect();
     if characters.next().is_some() {

@@ -8,15 +8,15 @@ use polity_society::time::Timestamp;
 use polity_sql::Connection;
 
 const INSERT: &str =
-    "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO NOTHING";
+    "INSERT INTO contacts (owner, agent, source, introduced_by, since, task)
+    VALUES (?1, ?2, ?3, ?4, ?5, coalesce((SELECT task FROM agents WHERE id = ?2), '')) ON CONFLICT DO NOTHING";
 /// The contacts of an agent in a task. Agents of other tasks are left out, because an agent may write only to agents
-/// of its own task.
+/// of its own task. The cost does not grow with the contacts in other tasks, of which root has many.
 const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec,
     coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service, c.source, c.introduced_by, c.since
-    FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
-    WHERE c.owner = ?1 AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
+    FROM contacts c INDEXED BY contacts_of_task JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
+    WHERE c.owner = ?1 AND c.task IN ('', ?2) AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
 const KNOWS: &str = "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?2)";
 
 /// All statements of this file; tests check them against the schema.

@@ -25,8 +25,9 @@ const WRITE_AGENTS: &str = "INSERT INTO agents (task, id, parent, role, name, br
 const READ_CONTACTS: &str = "SELECT json_object('owner', owner, 'agent', agent, 'source', source, 'introduced_by', introduced_by, 'since', since)
     FROM contacts WHERE owner IN (SELECT id FROM agents WHERE task = ?1)
     OR agent IN (SELECT id FROM agents WHERE task = ?1) ORDER BY since, owner, agent";
-const WRITE_CONTACTS: &str = "INSERT INTO contacts (owner, agent, source, introduced_by, since)
-    SELECT value ->> '$.owner', value ->> '$.agent', value ->> '$.source', value ->> '$.introduced_by', value ->> '$.since'
+const WRITE_CONTACTS: &str = "INSERT INTO contacts (owner, agent, source, introduced_by, since, task)
+    SELECT value ->> '$.owner', value ->> '$.agent', value ->> '$.source', value ->> '$.introduced_by', value ->> '$.since',
+        coalesce((SELECT task FROM agents WHERE id = value ->> '$.agent'), '')
     FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key ON CONFLICT DO NOTHING";
 const READ_TURNS: &str = "SELECT json_object('id', id, 'agent', agent, 'began_by', began_by, 'works_on', works_on, 'state', state, 'created_at', created_at)
     FROM turns WHERE task = ?1 ORDER BY id";
@@ -47,6 +48,12 @@ const READ_ARTIFACT_GRANTS: &str = "SELECT json_object('agent', agent, 'artifact
     FROM artifact_grants WHERE agent IN (SELECT id FROM agents WHERE task = ?1) ORDER BY agent, artifact";
 const WRITE_ARTIFACT_GRANTS: &str = "INSERT INTO artifact_grants (agent, artifact)
     SELECT value ->> '$.agent', value ->> '$.artifact'
+    FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key ON CONFLICT DO NOTHING";
+/// Artifacts that a fork had from its original stay with the forks of this fork.
+const READ_INHERITED: &str = "SELECT json_object('artifact', id, 'stored_at', created_at) FROM artifacts
+    WHERE task = ?1 OR id IN (SELECT artifact FROM inherited WHERE task = ?1) ORDER BY id";
+const WRITE_INHERITED: &str = "INSERT INTO inherited (task, artifact)
+    SELECT ?1, value ->> '$.artifact'
     FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key ON CONFLICT DO NOTHING";
 const READ_APPROVALS: &str = "SELECT json_object('seq', seq, 'agent', agent, 'turn', turn, 'call', call, 'tool', tool, 'role', role, 'arguments', arguments, 'preview', preview, 'remembered', remembered, 'why', why, 'scope', scope, 'way', way, 'state', state, 'answer', answer, 'note', note, 'asked_at', asked_at, 'expires_at', expires_at, 'answered_at', answered_at)
     FROM approvals WHERE task = ?1 ORDER BY seq";
@@ -113,6 +120,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     WRITE_RECORDS,
     READ_ARTIFACT_GRANTS,
     WRITE_ARTIFACT_GRANTS,
+    READ_INHERITED,
+    WRITE_INHERITED,
     READ_APPROVALS,
     WRITE_APPROVALS,
     READ_PERMISSIONS,
@@ -240,6 +249,14 @@ pub struct GrantRow {
     pub stored_at: i64,
 }
 
+/// An artifact that a task has. Its copy inherits the artifact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InheritedRow {
+    pub artifact: String,
+    /// The time at which the artifact was stored.
+    pub stored_at: i64,
+}
+
 /// A row of `approvals`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRow {
@@ -313,6 +330,7 @@ pub struct Rows {
     pub messages: Vec<MessageRow>,
     pub records: Vec<RecordRow>,
     pub grants: Vec<GrantRow>,
+    pub inherited: Vec<InheritedRow>,
     pub approvals: Vec<ApprovalRow>,
     pub permissions: Vec<PermissionRow>,
     pub seen: Vec<SeenRow>,
@@ -340,6 +358,7 @@ pub async fn read(connection: &mut Connection, task: &TaskId) -> Result<Option<R
         messages: rows(connection, READ_MESSAGES, task).await?,
         records: rows(connection, READ_RECORDS, task).await?,
         grants: rows(connection, READ_ARTIFACT_GRANTS, task).await?,
+        inherited: rows(connection, READ_INHERITED, task).await?,
         approvals: rows(connection, READ_APPROVALS, task).await?,
         permissions: rows(connection, READ_PERMISSIONS, task).await?,
         seen: rows(connection, READ_SEEN, task).await?,
@@ -382,6 +401,7 @@ pub async fn write(tx: &mut Tx, task: &TaskId, copy: &Rows) -> Result<(), Error>
     put(tx, WRITE_MESSAGES, task, &copy.messages).await?;
     put(tx, WRITE_RECORDS, task, &copy.records).await?;
     put(tx, WRITE_ARTIFACT_GRANTS, task, &copy.grants).await?;
+    put(tx, WRITE_INHERITED, task, &copy.inherited).await?;
     put(tx, WRITE_APPROVALS, task, &copy.approvals).await?;
     put(tx, WRITE_PERMISSIONS, task, &copy.permissions).await?;
     put(tx, WRITE_SEEN, task, &copy.seen).await?;

@@ -82,6 +82,12 @@ const ROWS: &[(usize, &str, &[&str])] = &[
     (11, "SELECT text FROM sent_texts ORDER BY seq", &[r#"{"model":"one-model","#, r#""messages":[]}"#]),
     (12, "SELECT words FROM artifacts", &["the picture"]),
     (12, "SELECT answered_by FROM messages WHERE answered_in = 8", &["m000000005"]),
+    (
+        1,
+        "SELECT owner || ' ' || agent || ' ' || task FROM contacts ORDER BY owner, agent",
+        &["reader-1 root ", "root reader-1 t-1", "root user ", "user root "],
+    ),
+    (14, "SELECT task || ' ' || artifact FROM inherited", &["t-1 a1"]),
 ];
 
 /// The statements that create the tables. A virtual table creates its shadow tables itself.

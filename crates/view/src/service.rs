@@ -138,6 +138,12 @@ pub struct ConfigView {
     pub services: Vec<ServiceId>,
     /// The service for roles that name no service.
     pub default_service: ServiceId,
+    /// The base URL of the default service, without secrets.
+    #[serde(default, rename = "defaultServiceURL", skip_serializing_if = "Option::is_none")]
+    pub default_service_url: Option<String>,
+    /// The context window of the default service in tokens, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_context_window: Option<u64>,
     /// The limits on the size, the duration and the cost of the society.
     pub limits: Limits,
     /// The directory with prompts that replace the built-in prompts.

@@ -473,6 +473,8 @@ pub(super) fn config() -> ConfigView {
         ],
         services: vec![ServiceId::new("local"), ServiceId::new("cloud")],
         default_service: ServiceId::new("local"),
+        default_service_url: None,
+        default_context_window: None,
         limits: Limits::default(),
         prompts: None,
     }

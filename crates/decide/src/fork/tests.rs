@@ -1,6 +1,6 @@
 use super::*;
 use polity_store::fork::{
-    AgentRow, ApprovalRow, ContactRow, NoteRow, OutputRow, RecordRow, RoleRow, TaskRow, TurnRow,
+    AgentRow, ApprovalRow, ContactRow, InheritedRow, NoteRow, OutputRow, RecordRow, RoleRow, TaskRow, TurnRow,
 };
 use proptest::prelude::*;
 
@@ -68,6 +68,10 @@ fn output(artifact: &str, at: i64) -> OutputRow {
     }
 }
 
+fn inherited(artifact: &str, at: i64) -> InheritedRow {
+    InheritedRow { artifact: artifact.to_owned(), stored_at: at }
+}
+
 /// A task in which root hires `seer-7k2f` in turn 1. The person writes to root, and turn 3 is root's turn about this
 /// message.
 fn task() -> Rows {
@@ -131,6 +135,7 @@ fn task() -> Rows {
         ],
         notes: vec![note("seer-7k2f looks", 25), note("seer-7k2f has looked", 35)],
         outputs: vec![output("pic1234567", 25), output("pic7654321", 35)],
+        inherited: vec![inherited("pic1234567", 25), inherited("pic7654321", 35)],
         ..Rows::default()
     };
     if let Some(answered) = rows.messages.get_mut(1) {
@@ -183,9 +188,10 @@ fn a_copy_has_the_texts_and_artifacts_that_were_held_when_the_turn_began() {
     assert_eq!((agent.as_str(), request.as_str()), ("seer-9999", "m000000102"));
     assert_eq!((asker.as_str(), artifact.as_str()), ("root", "pic1234567"));
     assert_eq!((rows.notes.len(), rows.outputs.len()), (1, 1));
+    assert_eq!(rows.inherited, [inherited("pic1234567", 25)]);
     // When turn 2 began, nothing was held yet.
     let earlier = copy(2, &Change::default());
-    assert_eq!((earlier.notes.len(), earlier.outputs.len()), (0, 0));
+    assert_eq!((earlier.notes.len(), earlier.outputs.len(), earlier.inherited.len()), (0, 0, 0));
 }
 
 /// A task in which `seer-7k2f` asks the person about a call before turn 3 begins. The person allows the call. The first

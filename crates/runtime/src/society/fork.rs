@@ -7,6 +7,7 @@ use polity_decide::fork::{self, Change, Kept, Names, Refused};
 use polity_decide::inline;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::written::is_blank;
+use polity_store::apply::excerpt;
 use polity_store::fork::{self as rows, Next, Rows};
 use polity_store::mint;
 use polity_store::posts::{self, KeyedMessage};
@@ -219,7 +220,7 @@ async fn tell(tx: &mut Tx, task: &TaskId, from: &TaskId, turn: i64, copy: &Rows)
             agent: AgentId::new(row.id.clone()),
             parent: AgentId::new(row.parent.clone().unwrap_or_default()),
             role: RoleId::new(row.role.clone().unwrap_or_default()),
-            objective: brief["objective"].as_str().unwrap_or_default().chars().take(200).collect(),
+            objective: excerpt(brief["objective"].as_str().unwrap_or_default()),
         };
         events::append(tx, &event).await?;
     }

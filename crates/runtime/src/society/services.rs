@@ -164,6 +164,7 @@ fn state(handles: &Handles, service: &Service) -> ServiceState {
 }
 
 fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
+    let default = snapshot.catalogue.default_service();
     ConfigView {
         revision: snapshot.revision,
         directory: Some(absolute(directory).display().to_string()),
@@ -172,7 +173,9 @@ fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
         language: snapshot.settings.language,
         problems: snapshot.problems.iter().map(problem).collect(),
         services: snapshot.catalogue.services().iter().map(|service| service.id.clone()).collect(),
-        default_service: snapshot.catalogue.default_service().id.clone(),
+        default_service: default.id.clone(),
+        default_service_url: Some(default.endpoint.base_url.clone()),
+        default_context_window: default.context_window,
         limits: snapshot.settings.limits,
         prompts: snapshot.settings.prompts.as_ref().map(|path| path.display().to_string()),
     }

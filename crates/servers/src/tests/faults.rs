@@ -235,7 +235,8 @@ async fn a_server_that_ends_at_once_fails_with_what_it_wrote() {
     assert!(why.contains("no FILE given"), "{why}");
 }
 
-/// Makes a server that ends at its first call, and the receiver of the standard error that it leaves open.
+/// Makes a server that ends at its first call, but leaves its standard error open. Also returns the receiver from which
+/// the test gets this standard error.
 fn leaves_stderr_open() -> (Arc<Played>, UnboundedReceiver<DuplexStream>) {
     let (leave, left) = unbounded_channel();
     let script = played(move |mut side| {

@@ -133,8 +133,8 @@ fn fits(rule: &Rule, call: &CallFacts) -> bool {
         && (seen.is_empty() || call.seen.iter().any(|source| is_named(source, seen, &call.servers)))
 }
 
-/// Returns why a rule that asks fits a command, if it fits only because polity cannot see all commands that the text
-/// runs. The rule must fit the call.
+/// A rule can fit a command only because polity cannot see all commands that the text runs. Then returns why polity
+/// cannot see them. The rule must ask the person, and must fit the call.
 fn unseen(rule: &Rule, call: &CallFacts) -> Option<Unseen> {
     match (&rule.command, &call.reach) {
         (Some(pattern), Reach::Command { command, .. }) => command::unseen(pattern, command),

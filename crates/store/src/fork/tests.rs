@@ -58,8 +58,9 @@ fn under_new_ids(mut rows: Rows) -> Rows {
 async fn a_copy_has_every_row_that_it_was_given() {
     let scratch = society().await;
     let original = read_task(&scratch, "t-1").await;
-    let Rows { contacts, grants, notes, outputs, agents, .. } = &original;
-    assert_eq!((contacts.len(), grants.len(), notes.len(), outputs.len()), (2, 1, 1, 1));
+    let Rows { contacts, grants, inherited, notes, outputs, agents, .. } = &original;
+    assert_eq!((contacts.len(), grants.len(), inherited.len()), (2, 1, 1));
+    assert_eq!((notes.len(), outputs.len()), (1, 1));
     assert_eq!((agents[0].own_worktree, outputs[0].stored_at), (1, 14));
 
     let copy = under_new_ids(original.clone());

@@ -45,6 +45,7 @@ const TABLES: &[Table] = &[
     Table { name: "records", rows: "SELECT * FROM records", read: |row| records::read(row).map(drop) },
     Table { name: "artifacts", rows: "SELECT * FROM artifacts", read: artifact },
     Table { name: "artifact_grants", rows: "SELECT * FROM artifact_grants", read: |_| Ok(()) },
+    Table { name: "inherited", rows: "SELECT * FROM inherited", read: |_| Ok(()) },
     Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
     Table { name: "notes", rows: "SELECT * FROM notes", read: |_| Ok(()) },
     Table { name: "outputs", rows: "SELECT * FROM outputs", read: |_| Ok(()) },

@@ -28,6 +28,7 @@ const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
 const EXCHANGES: &str = "DELETE FROM exchanges WHERE task = ?1";
 const NOTES: &str = "DELETE FROM notes WHERE task = ?1";
 const OUTPUTS: &str = "DELETE FROM outputs WHERE task = ?1";
+const INHERITED: &str = "DELETE FROM inherited WHERE task = ?1";
 const APPROVALS: &str = "DELETE FROM approvals WHERE task = ?1";
 const PERMISSIONS: &str = "DELETE FROM permissions WHERE task = ?1";
 const COMMANDS: &str = "DELETE FROM commands WHERE task = ?1";
@@ -53,6 +54,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     EXCHANGES,
     NOTES,
     OUTPUTS,
+    INHERITED,
     APPROVALS,
     PERMISSIONS,
     COMMANDS,
@@ -110,6 +112,7 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         EXCHANGES,
         NOTES,
         OUTPUTS,
+        INHERITED,
         APPROVALS,
         PERMISSIONS,
         COMMANDS,

@@ -257,6 +257,8 @@ async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_els
     .await;
     check("UPDATE artifacts SET label = 'after old-1' WHERE id = 'new-1'", &["old-2"]).await;
     check("INSERT INTO artifact_grants (agent, artifact) VALUES ('new', 'old-1')", &["old-2"]).await;
+    check("INSERT INTO inherited (task, artifact) VALUES ('t-1', 'old-2')", &["old-1"]).await;
+    check("INSERT INTO inherited (task, artifact) VALUES ('t-2', 'new-1')", both).await;
 }
 
 #[tokio::test]

@@ -17,10 +17,12 @@ const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?
     AND id NOT IN (SELECT task FROM holds)
     AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
         OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
-/// The artifacts of the tasks ?1, except artifacts that agents of other tasks may open.
+/// The artifacts of the tasks ?1, except artifacts that agents of other tasks may open or that other tasks have
+/// inherited.
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
     AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
-        WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))";
+        WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))
+    AND id NOT IN (SELECT artifact FROM inherited WHERE task NOT IN (SELECT value FROM json_each(?1)))";
 /// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a text that is not
 /// valid UTF-8 may still name artifacts.
 const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
@@ -36,11 +38,13 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
 const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1
     AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
+const REMOVE_INHERITED: &str = "DELETE FROM inherited WHERE artifact IN (SELECT value FROM json_each(?1))";
 const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
+pub(crate) const STATEMENTS: &[&str] =
+    &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE_INHERITED, REMOVE];
 
 /// Returns the artifacts of both groups. The first group belongs to ended tasks in which nothing has happened since the
 /// time `since`, and nothing outside such tasks names these artifacts. The person stored the second group before
@@ -99,6 +103,7 @@ pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<()
     let ids = json!(ids).to_string();
     polity_sql::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::grants_removed");
+    polity_sql::query(REMOVE_INHERITED).bind(&ids).execute(&mut tx.connection).await?;
     polity_sql::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::artifacts_removed");
     Ok(())

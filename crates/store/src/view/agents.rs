@@ -51,10 +51,13 @@ const HOLDS: &str = "SELECT task, reason FROM holds WHERE agent = ?1 ORDER BY cr
 const CHILDREN: &str = "SELECT id FROM agents WHERE parent = ?1 ORDER BY rowid LIMIT ?2";
 const CONVERSATIONS: &str =
     "SELECT task FROM turns WHERE agent = ?1 GROUP BY task ORDER BY max(id) DESC LIMIT ?2";
-const LIVE_OF_ROLE: &str = "SELECT count(*) FROM agents WHERE role = ?1 AND ended_at IS NULL";
-const BY_SERVICE: &str =
-    "SELECT r.service, count(*) AS agents FROM agents a LEFT JOIN roles r ON r.id = a.role
-    WHERE a.ended_at IS NULL AND a.id <> 'user' GROUP BY r.service";
+const LIVE_OF_ROLE: &str =
+    "SELECT count(*) FROM agents INDEXED BY agents_live WHERE role = ?1 AND ended_at IS NULL";
+/// Root has no role. The person has none either and does not count.
+const BY_SERVICE: &str = "SELECT r.service, sum(live.agents) AS agents FROM (SELECT role, count(*) AS agents
+        FROM agents INDEXED BY agents_live WHERE ended_at IS NULL AND role IS NOT NULL GROUP BY role) live
+    JOIN roles r ON r.id = live.role GROUP BY r.service
+    UNION ALL SELECT NULL, count(*) FROM agents WHERE id = 'root' AND ended_at IS NULL";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

@@ -42,7 +42,9 @@ pub async fn list(
         query.push(" AND rowid < ").push_bind(after);
     }
     if let Some(task) = &filter.task {
-        query.push(" AND task = ").push_bind(task.as_str().to_owned());
+        query.push(" AND (task = ").push_bind(task.as_str().to_owned());
+        query.push(" OR id IN (SELECT artifact FROM inherited WHERE task = ");
+        query.push_bind(task.as_str().to_owned()).push("))");
     }
     if let Some(owner) = &filter.owner {
         query.push(" AND owner = ").push_bind(owner.as_str().to_owned());

@@ -139,7 +139,9 @@ fn matching(filter: &SearchFilter, index: Option<&str>, before: i64) -> Builder 
         query.push(")");
     }
     if let Some(task) = &filter.task {
-        query.push(" AND f.task = ").push_bind(task.as_str().to_owned());
+        query.push(" AND (f.task = ").push_bind(task.as_str().to_owned());
+        query.push(" OR f.kind = 'artifact' AND f.id IN (SELECT artifact FROM inherited WHERE task = ");
+        query.push_bind(task.as_str().to_owned()).push("))");
     }
     match filter.kind {
         None => {}
