@@ -308,6 +308,7 @@ fn a_turn_of_root_begins_again_with_another_service() {
     let turn = failing["remedies"][0]["turn"].as_i64().expect("a turn");
     let remedies = json!([
         {"remedy": "run_again", "task": task, "turn": turn, "services": ["two"]},
+        {"remedy": "try_again", "service": "one"},
         {"remedy": "check_service", "service": "one"},
         {"remedy": "stop_task", "task": task},
     ]);
@@ -329,6 +330,39 @@ fn a_turn_of_root_begins_again_with_another_service() {
     // In the first task, root still pauses for an hour. A stop ends the pause.
     assert_eq!(society.daemon.call(&format!("POST /api/tasks/{task}/stop"), b"").status, 200);
     society.until("root pauses no longer", |now| now["workingTotal"] == 0 && card(now, "root").is_null());
+}
+
+/// After a failure, root would pause for an hour. The person does not want to wait, and does what `polity status`
+/// suggests.
+#[test]
+fn a_service_that_works_again_is_tried_again_at_once() {
+    let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_well = std::sync::Arc::clone(&works);
+    let server = ScriptedServer::start(move |_| match is_well.load(std::sync::atomic::Ordering::SeqCst) {
+        true => Answer::say("42"),
+        false => Answer::error(503, json!({"error": {"message": "try again"}})),
+    });
+    let hour = 3_600_000;
+    let retry = json!({"maxAttempts": 3, "baseDelayMs": hour, "maxDelayMs": hour});
+    let polity = home(&server, &json!({"language": "en", "retry": retry}));
+    let society = Society::begin(server, polity, Gate::default());
+    society.until("root pauses after a failure of its service", |now| {
+        card(now, "root")["state"] == "retrying" && !stuck(now, "service").is_null()
+    });
+    let text = society.status(&[]);
+    let command = "polity services one --try-again --data data";
+    assert!(text.contains(&format!("→ {command}\n")), "{text}");
+
+    works.store(true, std::sync::atomic::Ordering::SeqCst);
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    society.polity.run(&arguments).expect_code(0);
+    society.until("root has answered, and nothing is stuck", |now| {
+        now["workingTotal"] == 0 && stuck(now, "service").is_null()
+    });
+    let told = society.polity.run(&["messages", "--to", "user", "--data", "data"]).expect_code(0).stdout;
+    assert!(told.contains("42"), "{told}");
+    let unknown = society.daemon.call("POST /api/services/nobody/try", b"");
+    assert_eq!(unknown.status, 404, "{unknown:?}");
 }
 
 /// In one task, root asks the person about a call. For another task, the server holds a request of root.

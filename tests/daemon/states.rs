@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::hiring::{Gate, brief};
 use crate::support::serving::Serving;
-use crate::support::{app, events, half_an_answer, json_lines, service};
+use crate::support::{app, events, half_an_answer, home, json_lines, service};
 
 /// Maximum wait for a state or an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -273,6 +273,37 @@ fn the_service_that_is_shown_is_the_one_that_is_called() {
     assert_eq!(root["service"], "two", "{root}");
     let shown = polity.run(&["agents", "--data", "data"]).stdout;
     assert!(shown.contains("thinking at two"), "{shown}");
+}
+
+/// A command of root runs until the test creates a file. Meanwhile, root must not count as thinking.
+#[test]
+fn an_agent_whose_tool_runs_shows_this_tool() {
+    let server = ScriptedServer::start(|asked| match asked.results_of("bash").pop() {
+        None => {
+            Answer::call("bash", json!({"command": "until [ -e go.txt ]; do sleep 0.05; done; echo gone"}))
+        }
+        Some(result) => Answer::say(result.text),
+    });
+    let tools = json!({"sandbox": {"allowNone": true}, "policy": [{"tool": "bash", "decide": "allow"}]});
+    let polity = home(&server, &json!({"language": "en", "tools": tools}));
+    let project = polity.home().join("project");
+    std::fs::create_dir(&project).expect("a directory");
+    let serving = Serving::start(&polity);
+    let prompt = json!({"text": "wait for the file", "workspace": project}).to_string();
+    serving.call("POST /api/messages", prompt.as_bytes());
+    let agents = until(&serving, |agents| in_state(agents, "running").len() == 1);
+    let root = in_state(&agents, "running")[0];
+    assert_eq!((&root["id"], &root["doing"]["tools"]), (&json!("root"), &json!(["bash"])), "{root}");
+    assert!(root["doing"]["since"].is_i64(), "{root}");
+    let shown = polity.run(&["agents", "--data", "data"]).stdout;
+    assert!(shown.contains("running bash"), "{shown}");
+    let metrics = serving.call("GET /metrics", b"").body;
+    assert!(metrics.contains("polity_agents{state=\"running\"} 1\n"), "{metrics}");
+
+    std::fs::write(project.join("go.txt"), "").expect("a file");
+    until(&serving, |agents| in_state(agents, "idle").len() == agents.len());
+    let told = polity.run(&["messages", "--to", "user", "--data", "data"]).expect_code(0).stdout;
+    assert!(told.contains("gone"), "{told}");
 }
 
 /// A client can ask the event stream for glimpses: transient events with the newest piece of a model's text. Such a

@@ -21,6 +21,12 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/services/{id}", "getService", get, |operation| {
         operation.summary("One service.").gives::<ServiceView>(200, "The service.").refuses(&[404])
     });
+    routes.add(Verb::Post, "/api/services/{id}/try", "tryService", try_again, |operation| {
+        operation
+            .summary("Ends all pauses after failures of a service, so that agents call it again at once.")
+            .gives::<ServiceView>(200, "The service.")
+            .refuses(&[404])
+    });
     routes.add(Verb::Get, "/api/servers", "listServers", servers, |operation| {
         operation
             .summary("The MCP servers, and how they are doing.")
@@ -62,6 +68,14 @@ async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<ServiceView>
 async fn get(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<ServiceView>, Problem> {
     let service = shared.society.service(&ServiceId::new(id)).await?;
     service.map(Json).ok_or_else(|| Problem::not_found("there is no such service"))
+}
+
+async fn try_again(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named,
+) -> Result<Json<ServiceView>, Problem> {
+    shared.society.try_again(&ServiceId::new(id.clone()));
+    get(State(shared), Named(id)).await
 }
 
 async fn servers(State(shared): State<Arc<Shared>>) -> Json<Vec<ServerView>> {

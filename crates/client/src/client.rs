@@ -455,6 +455,11 @@ impl Client {
         self.get(&["api", "services", id.as_str()], &()).await
     }
 
+    /// Ends all pauses after failures of a service, so that agents call it again at once.
+    pub async fn try_service(&self, id: &ServiceId) -> Result<ServiceView, Error> {
+        self.post(&["api", "services", id.as_str(), "try"]).await
+    }
+
     /// Fetches all MCP servers.
     pub async fn servers(&self) -> Result<Vec<ServerView>, Error> {
         self.get(&["api", "servers"], &()).await

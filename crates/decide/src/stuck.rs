@@ -391,7 +391,7 @@ pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Reme
 }
 
 fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
-    let Stuck::Service { service, agents, .. } = &found.stuck else { return Vec::new() };
+    let Stuck::Service { service, trouble, agents, .. } = &found.stuck else { return Vec::new() };
     let mut remedies: Vec<Remedy> = Vec::new();
     for remedy in agents.iter().filter_map(|agent| another_service(agent, choices, None)) {
         if !remedies.contains(&remedy) {
@@ -399,6 +399,10 @@ fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy
         }
     }
     remedies.extend(run_again(found, choices, moments));
+    // The request to a silent server has not failed yet. Nobody pauses.
+    if *trouble != Trouble::Silent {
+        remedies.push(Remedy::TryAgain { service: service.clone() });
+    }
     remedies.push(Remedy::CheckService { service: service.clone() });
     let stops =
         agents.iter().filter_map(|agent| Some(stop(agent, task_at(service, agent, moments)?.clone())));

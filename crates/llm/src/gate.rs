@@ -136,6 +136,8 @@ struct Shared {
     state: Mutex<State>,
     /// Wakes the waiting callers after each change of the pause or of the circuit.
     changed: watch::Sender<()>,
+    /// Wakes the callers that pause after a failure, when the person wants to try the service again.
+    again: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -190,7 +192,14 @@ impl Gate {
             failing_since: None,
         });
         let places = Arc::new(Semaphore::new(limit));
-        Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
+        Self {
+            shared: Arc::new(Shared {
+                places,
+                state,
+                changed: watch::Sender::new(()),
+                again: watch::Sender::new(()),
+            }),
+        }
     }
 
     /// Joins the queue before the gate. The caller then waits with [`Ticket::enter`].
@@ -248,6 +257,22 @@ impl Gate {
         state.generation += 1;
         drop(state);
         self.shared.changed.send_replace(());
+    }
+
+    /// Ends the pause, forgets that the service has failed, and wakes everybody who waits for [`Gate::tries`]. The state
+    /// of the gate still shows the last failure.
+    pub fn try_again(&self) {
+        let mut state = self.shared.state();
+        state.closed_until = None;
+        state.circuit.forget();
+        drop(state);
+        self.shared.changed.send_replace(());
+        self.shared.again.send_replace(());
+    }
+
+    /// Returns a receiver that changes with each later call of [`Gate::try_again`].
+    pub fn tries(&self) -> watch::Receiver<()> {
+        self.shared.again.subscribe()
     }
 
     /// Returns the state of the gate now.

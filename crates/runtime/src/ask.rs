@@ -381,10 +381,13 @@ impl Call<'_> {
                     self.failed = Some(failed);
                 } else {
                     let until = board::after(failed.at, after);
+                    let mut tries = self.handles.gates.of(service).tries();
                     let retrying = Moment::Retrying { failed, until };
                     let _pausing = self.handles.board.show(self.conversation, retrying);
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
+                        // This fails if the service has left the configuration. Then the call goes on, too.
+                        _ = tries.changed() => {}
                         () = self.handles.draining.cancelled() => return Ok(Some(Asked::Left)),
                     }
                 }

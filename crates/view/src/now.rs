@@ -249,6 +249,12 @@ pub enum Remedy {
         /// The services that root could use instead; at most a few, and none that is in trouble.
         services: Vec<ServiceId>,
     },
+    /// End the pauses after failures of a service, so that agents call it again at once:
+    /// `POST /api/services/{service}/try`.
+    TryAgain {
+        /// The service.
+        service: ServiceId,
+    },
     /// Find out what is wrong with a service: run `polity doctor`, and check the service's entry in
     /// `llmservices.json`.
     CheckService {

@@ -62,6 +62,7 @@ test("every remedy has a button", () => {
     resume: { agent: "clerk" },
     service: { role: "r-1", name: "clerk", services: ["cloud", "slow"], resume: "clerk" },
     run_again: { task: "t-1", turn: 7, services: ["cloud", "slow"] },
+    try_again: { service: "local" },
     check_service: { service: "local" },
     stop_agent: { agent: "clerk" },
     stop_task: { task: "t-1" },

@@ -87,6 +87,7 @@ export function connect(leave) {
     request: (id, task) => get(path`/api/agents/${id}/request`, { task }),
     sent: (number) => get(path`/api/sent/${number}`),
     why: (id, filter) => get(path`/api/why/${id}`, filter),
+    tryService: (id) => post(path`/api/services/${id}/try`),
     patchRole: (id, changes) => send("PATCH", path`/api/roles/${id}`, {
       headers: { "Content-Type": "application/json" }, body: JSON.stringify(changes),
     }),

@@ -131,6 +131,8 @@ export function actionsOf(t, remedy, item, nameOf) {
       return remedy.services.map((service) => ({
         does: "runAgain", label: t("now.run_again", { service }), task: remedy.task, turn: remedy.turn, service,
       }));
+    case "try_again":
+      return [{ does: "tryAgain", label: t("now.try_again", { service: remedy.service }), service: remedy.service }];
     case "check_service":
       return [{ does: "checkService", label: t("now.check_service", { service: remedy.service }) }];
     case "stop_agent":

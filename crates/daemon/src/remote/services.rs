@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
     /// Show only this service, with all details.
     #[arg(value_name = "ID")]
     id: Option<String>,
+    /// End the pauses after failures of this service, so that agents call it again at once.
+    #[arg(long, requires = "id")]
+    try_again: bool,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -27,7 +30,15 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     match arguments.id {
-        Some(id) => arguments.shape.one(&client.service(&ServiceId::new(id)).await?, one)?,
+        Some(id) => {
+            let id = ServiceId::new(id);
+            let service = if arguments.try_again {
+                client.try_service(&id).await?
+            } else {
+                client.service(&id).await?
+            };
+            arguments.shape.one(&service, one)?;
+        }
         None => {
             arguments.shape.list(&client.services().await?, "there are no services", words)?;
             let servers = client.servers().await?;

@@ -224,12 +224,18 @@ fn services_in_trouble_are_stuck() {
         resume: None,
     };
     let check = |service: &str| Remedy::CheckService { service: ServiceId::new(service) };
+    let try_again = |service: &str| Remedy::TryAgain { service: ServiceId::new(service) };
     let expect = [
-        vec![another, check("broken"), Remedy::StopAgent { agent: AgentId::new("clerk") }],
+        vec![
+            another,
+            try_again("broken"),
+            check("broken"),
+            Remedy::StopAgent { agent: AgentId::new("clerk") },
+        ],
         // Root has no role that could use another service.
         vec![again(), check("mute"), Remedy::StopTask { task: TaskId::new("t") }],
         // No agent needs this service now.
-        vec![check("asleep")],
+        vec![try_again("asleep"), check("asleep")],
     ];
     assert_eq!(society.remedies(&choice("clerk")), expect);
     // There is no other service.

@@ -342,6 +342,8 @@ export default {
   "next.retry": "trying again",
   "next.reword": "trying again with instructions on how to call tools",
   "none": "none",
+  "now.try_again": "Try {service} again now",
+  "now.try_again.done": "Agents call {service} again",
   "now.check_service": "Look at {service}",
   "now.in.task": "Task: {title}",
   "now.last.called": "called {tools}",

@@ -342,6 +342,8 @@ export default {
   "next.retry": "重试",
   "next.reword": "说明调用格式后重试",
   "none": "无",
+  "now.try_again": "立即重试 {service}",
+  "now.try_again.done": "智能体会再次调用 {service}",
   "now.check_service": "查看 {service}",
   "now.in.task": "任务：{title}",
   "now.last.called": "调用了 {tools}",

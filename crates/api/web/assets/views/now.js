@@ -77,6 +77,9 @@ export function mountNow(app) {
         return app.say(t("now.service.done", { service: action.service }));
       case "runAgain":
         return forkTurn(app, { task: action.task, turn: action.turn }, null, action.service);
+      case "tryAgain":
+        await api.tryService(action.service);
+        return app.say(t("now.try_again.done", { service: action.service }));
       case "checkService":
         return app.go("services");
       case "stopAgent":

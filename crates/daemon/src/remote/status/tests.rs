@@ -50,6 +50,7 @@ fn now_view() -> NowView {
         services: vec![ServiceId::new("cloud"), ServiceId::new("slow")],
     };
     let check = Remedy::CheckService { service: ServiceId::new("local") };
+    let try_again = Remedy::TryAgain { service: ServiceId::new("local") };
     let stuck = vec![
         thing(
             Stuck::Question { agent: lead(), message: message.clone(), text: "May or June?".to_owned() },
@@ -90,7 +91,7 @@ fn now_view() -> NowView {
                     reason: None,
                     agents: vec![reader()],
                 },
-                vec![again, check, stop],
+                vec![again, try_again, check, stop],
             )
         },
         thing(

@@ -136,6 +136,7 @@ fn command(remedy: &Remedy, setting: &Setting) -> String {
             let or = if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
             format!("polity fork {task} --turn {turn} --service {first}{data}{or}")
         }
+        Remedy::TryAgain { service } => format!("polity services {service} --try-again{data}"),
         Remedy::CheckService { service } => {
             format!("check {service}: polity doctor{data}, and its entry in llmservices.json")
         }
