@@ -98,7 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("app.json"), r#"{"language": "en", "discover": false}"#)?;
     let no_variables = Environment::look_up(|_| None);
-    let no_discovery = Box::new(|| async { None }.boxed());
+    let no_discovery = Box::new(|| async { Vec::new() }.boxed());
     let (registry, _) = Registry::load(directory.path(), no_variables, no_discovery).await?;
     let bookings = Bookings::default();
     let parts = Parts {

@@ -20,6 +20,8 @@ use crate::support::router::Served;
 
 /// The port on which discovery looks for Ollama.
 const OLLAMA: u16 = 11_434;
+/// The port on which discovery looks for LM Studio.
+const LM_STUDIO: u16 = 1_234;
 const MODEL: &str = "qwen3-vl:8b";
 
 /// Starts a server that answers like Ollama and has one model.
@@ -35,6 +37,24 @@ fn ollama(capabilities: &'static [&'static str], window: u64) -> Served {
         .route("/api/ps", get(async || Json(json!({"models": []}))))
         .route("/v1/chat/completions", post(async move |Json(asked): Json<Value>| chat(&asked, calls_tools)));
     Served::start_at(OLLAMA, router)
+}
+
+/// Starts a server that answers like LM Studio and has one model, which can see and calls tools.
+fn lm_studio() -> Served {
+    let models = json!({"object": "list", "data": [{"id": "eyes", "owned_by": "organization_owner"}]});
+    let kind = json!({
+        "id": "eyes",
+        "type": "vlm",
+        "state": "loaded",
+        "capabilities": ["tool_use"],
+        "loaded_context_length": 16_384,
+    });
+    let kinds = json!({ "data": [kind] });
+    let router = Router::new()
+        .route("/v1/models", get(async move || Json(models)))
+        .route("/api/v0/models", get(async move || Json(kinds)))
+        .route("/v1/chat/completions", post(async move |Json(asked): Json<Value>| chat(&asked, true)));
+    Served::start_at(LM_STUDIO, router)
 }
 
 fn chat(asked: &Value, calls_tools: bool) -> Response {
@@ -68,6 +88,15 @@ fn configured(polity: &Polity, name: &str) -> Option<String> {
     fs::read_to_string(polity.home().join(".config/polity").join(name)).ok()
 }
 
+/// Returns the origin of the services, the id of the default service, and the ids of all services.
+fn services_in_force(polity: &Polity) -> Value {
+    let shown = polity.run(&["config", "show"]).expect_code(0).stdout;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let services = shown["services"].as_array().expect("services");
+    let ids: Vec<&Value> = services.iter().map(|service| &service["id"]).collect();
+    json!({"origin": shown["origin"], "default": shown["defaultService"], "ids": ids})
+}
+
 #[test]
 fn from_polity_to_an_answer_about_a_picture_in_two_commands() {
     in_own_network("newcomer::inside_a_model_that_sees");
@@ -97,6 +126,46 @@ fn inside_a_model_that_sees() {
     fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
     let second = polity.run(&["run", "--attach", "picture.png", "What is in this picture?"]).expect_code(0);
     assert_eq!(second.stdout, "I see a picture.\n", "{}", second.stderr);
+}
+
+#[test]
+fn the_models_of_all_servers_are_named_written_and_used() {
+    in_own_network("newcomer::inside_two_servers");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_two_servers() {
+    let _ollama = ollama(&["completion", "tools"], 32_768);
+    let _lm_studio = lm_studio();
+    let expect = |origin| json!({"origin": origin, "default": "local", "ids": ["local", "lm-studio"]});
+    // No file declares a service here. The services are the same as those that the dialogue writes below.
+    let found = expect("the model servers found on this machine: Ollama, LM Studio");
+    assert_eq!(services_in_force(&newcomer()), found);
+
+    let polity = newcomer();
+    let first = alone(&polity, "\n\n\n").expect_code(0);
+    let said = first.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Found Ollama at http://127.0.0.1:11434/v1: - local (qwen3-vl:8b): read and write text, use tools",
+        "Found LM Studio at http://127.0.0.1:1234/v1: - lm-studio (eyes): read and write text, see pictures,",
+        "a context window of 16384 tokens",
+        "This society can: read and write text, see pictures, use tools",
+        "It cannot: hear sound, watch video.",
+        "polity run --attach picture.png",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    assert_eq!(services_in_force(&polity), expect("the services of llmservices.json"));
+    let services: Value =
+        serde_json::from_str(&configured(&polity, "llmservices.json").expect("a file")).expect("JSON");
+    assert_eq!(services["services"][0]["baseURL"], "http://127.0.0.1:11434/v1");
+    assert_eq!(services["services"][1]["baseURL"], "http://127.0.0.1:1234/v1");
+    assert_eq!(services["services"][1]["capabilities"]["input"], json!(["text", "vision"]));
+
+    fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
+    let answered = polity.run(&["run", "--attach", "picture.png", "look"]).expect_code(0);
+    assert!(!answered.stderr.contains("No service can read"), "{}", answered.stderr);
 }
 
 #[test]

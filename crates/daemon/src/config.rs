@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When polity searches for a model server on this machine, it finds only servers that answer within this time. A busy
+/// When polity searches for model servers on this machine, it finds only servers that answer within this time. A busy
 /// server may need more than a second. The long limit seldom delays the search: a port on which no program listens
 /// refuses at once. The search takes the whole time only if a program accepts the connection and then says nothing.
 pub(crate) const DISCOVERY: Duration = Duration::from_secs(2);
@@ -29,16 +29,16 @@ pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
 }
 
 /// Reads a configuration directory and the environment. If neither the directory nor the environment names a service,
-/// searches for a model server on this machine.
+/// searches for model servers on this machine.
 pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
 }
 
-/// Searches for a model server on this machine, and asks it what its models can do.
-pub(crate) async fn discover() -> Option<Discovered> {
-    let found = polity_llm::discover(DISCOVERY).await?;
-    let inquirer = Inquirer::new(DISCOVERY).ok()?;
+/// Searches for model servers on this machine, and asks them what their models can do.
+pub(crate) async fn discover() -> Vec<Discovered> {
+    let found = polity_llm::discover_all(DISCOVERY).await;
+    let Ok(inquirer) = Inquirer::new(DISCOVERY) else { return Vec::new() };
     polity_probe::look(&inquirer, &found, DISCOVERY).await
 }
 

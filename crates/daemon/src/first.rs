@@ -39,7 +39,7 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     let mut person = Person::new()?;
     let directory = places::config_as_it_is(None)?.path;
     let locale = words::locale(|name| std::env::var(name).ok());
-    let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
+    let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { Vec::new() }));
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     let (registry, problems) = Registry::load(&directory, environment, nobody).await?;
     let current = registry.current();
@@ -49,32 +49,40 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     }
     tell(texts.get(TextKey::FirstWelcome))?;
 
-    let mut found = None;
+    let mut found = Vec::new();
     match current.catalogue.origin() {
         Origin::File => tell(&words::declared(TextKey::FirstOfFile, &texts))?,
         Origin::Environment => tell(&words::declared(TextKey::FirstOfEnvironment, &texts))?,
         Origin::Discovered(_) | Origin::Rehearsal if current.settings.discover == Discover::On => {
             found = config::discover().await;
-            tell_found(found.as_ref(), &texts).await?;
+            if found.is_empty() {
+                tell_nothing_found(&texts).await?;
+            }
         }
         Origin::Discovered(_) | Origin::Rehearsal => tell(texts.get(TextKey::FirstNothing))?,
     }
-    let services: Vec<&Service> = match &found {
-        Some(found) => std::iter::once(&found.first).chain(&found.others).collect(),
+    let services: Vec<&Service> = match current.catalogue.origin() {
+        Origin::File | Origin::Environment => {
+            current.catalogue.services().iter().map(AsRef::as_ref).collect()
+        }
         // The rehearsal models are built in, to try polity out. They claim capabilities, but give no real answers, so
         // they do not count as services here.
-        None if *current.catalogue.origin() == Origin::Rehearsal => Vec::new(),
-        None => current.catalogue.services().iter().map(AsRef::as_ref).collect(),
+        Origin::Discovered(_) | Origin::Rehearsal => found.iter().flat_map(Discovered::services).collect(),
     };
-    for service in &services {
-        tell(&words::of_service(service, &texts))?;
+    let lines: Vec<String> = if found.is_empty() {
+        services.iter().map(|service| words::of_service(service, &texts)).collect()
+    } else {
+        words::of_servers(&found, &texts)
+    };
+    for line in &lines {
+        tell(line)?;
     }
     for warning in words::warnings(&services, &texts) {
         tell(&warning)?;
     }
 
     let mut files = Vec::new();
-    if found.is_some() {
+    if !found.is_empty() {
         let path = directory.join(SERVICES);
         if person.agrees(&texts.fill(TextKey::FirstWrite, &[("path", &path.display().to_string())])).await? {
             files.push((path, polity_probe::written(services.iter().copied())));
@@ -112,12 +120,8 @@ fn broken(text: &str, taken: usize) -> String {
     }
 }
 
-/// Prints which model server was found. If none was found, prints whether a server without any model is running.
-async fn tell_found(found: Option<&Discovered>, texts: &Texts) -> Result<(), Failure> {
-    if let Some(Discovered { server_name, first, .. }) = found {
-        let values = [("server", server_name.as_str()), ("url", first.endpoint.base_url.as_str())];
-        return tell(&texts.fill(TextKey::FirstFound, &values));
-    }
+/// Prints that no model server was found, or that a server without any model is running.
+async fn tell_nothing_found(texts: &Texts) -> Result<(), Failure> {
     match discover_empty(DISCOVERY).await.first() {
         Some(server) => tell(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
         None => tell(texts.get(TextKey::FirstNothing)),

@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
     // This command calls no service, so it searches for services neither in the environment nor on this machine.
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
-        Registry::load(&config, environment, Box::new(|| Box::pin(async { None }))).await?;
+        Registry::load(&config, environment, Box::new(|| Box::pin(async { Vec::new() }))).await?;
     for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
         complain(&problem.to_string());
     }

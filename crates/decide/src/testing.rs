@@ -25,7 +25,9 @@ pub(crate) async fn snapshot_of(app: &Value, services: &str) -> Arc<Snapshot> {
     std::fs::write(directory.path().join("llmservices.json"), services).unwrap();
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
-        Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+        Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { Vec::new() })))
+            .await
+            .unwrap();
     assert_eq!(problems, []);
     registry.current()
 }

@@ -18,8 +18,8 @@ pub struct Found {
     pub server: ServerKind,
     /// The base URL of the server, in the form that an endpoint needs.
     pub base_url: String,
-    /// The names of the server's models in the server's order, without embedding models. [`discover`] and
-    /// [`discover_all`] return only servers for which this list is not empty.
+    /// The names of the server's models in the server's order, without embedding models. [`discover_all`]
+    /// returns only servers for which this list is not empty.
     pub models: Vec<String>,
 }
 
@@ -74,18 +74,10 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Looks for a model server on this machine. Tries the usual ports of all kinds of model servers at the same time. Of
-/// the servers that have a model, returns the most preferred one. Takes no longer than `budget`.
-pub async fn discover(budget: Duration) -> Option<Found> {
-    discover_among(usual_places(), budget).await
-}
-
 /// Looks for model servers on this machine. Tries the usual ports of all kinds of model servers at the same time.
 /// Returns all servers that have a model, the most preferred server first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
-    let Some(client) = client(budget) else { return Vec::new() };
-    let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
-    answers.filter(|found| std::future::ready(!found.models.is_empty())).collect().await
+    discover_among(usual_places(), budget).await
 }
 
 /// Looks for model servers on this machine. Tries the usual ports of all kinds of model servers at the same time.
@@ -128,15 +120,10 @@ fn ask_all<'c>(
 async fn discover_among(
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
-) -> Option<Found> {
-    let client = client(budget)?;
-    let mut answers = std::pin::pin!(ask_all(&client, candidates, budget));
-    while let Some(answer) = answers.next().await {
-        if let Some(found) = answer.filter(|found| !found.models.is_empty()) {
-            return Some(found);
-        }
-    }
-    None
+) -> Vec<Found> {
+    let Some(client) = client(budget) else { return Vec::new() };
+    let answers: Vec<Option<Found>> = ask_all(&client, candidates, budget).collect().await;
+    answers.into_iter().flatten().filter(|found| !found.models.is_empty()).collect()
 }
 
 async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<String>> {
@@ -225,7 +212,7 @@ mod tests {
     const LIST: &str = r#"{"object":"list","data":[{"id":"qwen","object":"model"}]}"#;
 
     #[tokio::test]
-    async fn the_first_by_preference_that_has_a_model_is_taken() {
+    async fn only_servers_that_have_a_model_are_found() {
         let (_socket, refusing) = nobody();
         let candidates = [
             (ServerKind::Ollama, server(Some(r#"{"object":"list","data":[]}"#)).await),
@@ -235,27 +222,28 @@ mod tests {
         ];
         let base_url = candidates[3].1.clone();
         let expect = Found { server: ServerKind::Vllm, base_url, models: vec!["qwen".to_owned()] };
-        assert_eq!(discover_among(candidates, Duration::from_secs(60)).await, Some(expect));
+        assert_eq!(discover_among(candidates, Duration::from_secs(60)).await, [expect]);
     }
 
     #[tokio::test]
-    async fn preference_decides_not_speed() {
+    async fn all_servers_are_found_in_the_order_of_preference() {
         let candidates =
             [(ServerKind::LmStudio, server(Some(LIST)).await), (ServerKind::Vllm, server(Some(LIST)).await)];
-        let found = discover_among(candidates, Duration::from_secs(60)).await.unwrap();
-        assert_eq!(found.server, ServerKind::LmStudio);
+        let found = discover_among(candidates, Duration::from_secs(60)).await;
+        let servers: Vec<ServerKind> = found.iter().map(|found| found.server).collect();
+        assert_eq!(servers, [ServerKind::LmStudio, ServerKind::Vllm]);
     }
 
     #[tokio::test]
     async fn one_that_hangs_costs_the_budget_and_no_more() {
         let candidates = [(ServerKind::Ollama, server(None).await)];
-        assert_eq!(discover_among(candidates, Duration::from_millis(50)).await, None);
+        assert_eq!(discover_among(candidates, Duration::from_millis(50)).await, []);
     }
 
     #[tokio::test]
     async fn where_nobody_listens_nothing_is_found() {
         let (_socket, refusing) = nobody();
         let found = discover_among([(ServerKind::Ollama, refusing)], Duration::from_secs(60)).await;
-        assert_eq!(found, None);
+        assert_eq!(found, []);
     }
 }

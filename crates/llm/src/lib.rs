@@ -10,7 +10,7 @@
 //! data.
 //!
 //! Each service has a [`Gate`], which decides when a call may begin. [`spoken`] reads calls that a model wrote as text.
-//! An [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.
+//! An [`Inquirer`] asks servers about themselves. [`discover_all`] looks for servers on this machine.
 
 mod data;
 
@@ -54,7 +54,7 @@ pub use chat::{
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
-pub use discover::{Found, ServerKind, discover, discover_all, discover_empty};
+pub use discover::{Found, ServerKind, discover_all, discover_empty};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
     ToolCallIds, ToolResultMedia,

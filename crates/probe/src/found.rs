@@ -1,10 +1,10 @@
-//! Turns a model server that was found on this machine into services: asks the server what its models can do, and
-//! chooses among the models. Only [`look`] contacts the server.
+//! Turns the model servers that were found on this machine into services: asks the servers what their models can do,
+//! and chooses among the models. Only [`look`] contacts the servers.
 
 use crate::correction::corrections;
 use crate::examine::{Examined, Times};
 use crate::facts::{Facts, Server, Support};
-use polity_llm::{Endpoint, Found, Inquirer};
+use polity_llm::{Endpoint, Found, Inquirer, ServerKind};
 use polity_registry::{Declaration, Discovered, Service};
 use polity_society::content::{Capabilities, Capability, Direction};
 use polity_society::id::ServiceId;
@@ -15,8 +15,9 @@ use std::time::Duration;
 const ASKED: usize = 16;
 /// The id of the service with the model that agents get by default.
 const MAIN: &str = "local";
-/// The id of a second service, whose model can see. It exists only if the default model cannot see.
-const EYES: &str = "local-vision";
+/// Comes after the id of a server's first service in the id of its second service, whose model can see. The second
+/// service exists only if the model of the first cannot see.
+const EYES: &str = "-vision";
 
 /// A model of a found server, and what the server reports about it.
 #[derive(Clone, Debug)]
@@ -27,9 +28,17 @@ pub struct Candidate {
     pub facts: Facts,
 }
 
-/// Asks a found server about its models, and returns the services that polity uses. Returns `None` if no model writes
-/// text. `question` is the time limit for each question. There are two rounds of questions.
-pub async fn look(inquirer: &Inquirer, found: &Found, question: Duration) -> Option<Discovered> {
+/// Asks all found servers about their models at the same time, and returns the services that polity uses, as [`choose`]
+/// does. `question` is the time limit for each question. There are two rounds of questions.
+pub async fn look(inquirer: &Inquirer, found: &[Found], question: Duration) -> Vec<Discovered> {
+    let asked = found.iter().map(|found| candidates(inquirer, found, question));
+    let candidates = futures::future::join_all(asked).await;
+    let asked: Vec<(&Found, Vec<Candidate>)> = found.iter().zip(candidates).collect();
+    choose(&asked)
+}
+
+/// Asks a found server about each of its models.
+async fn candidates(inquirer: &Inquirer, found: &Found, question: Duration) -> Vec<Candidate> {
     let asked = found.models.iter().take(ASKED).map(async |model| {
         let service = service(MAIN, found, model);
         let examined = Examined { inquirer, service: &service, times: Times { question, call: question } };
@@ -40,14 +49,34 @@ pub async fn look(inquirer: &Inquirer, found: &Found, question: Duration) -> Opt
         }
         Candidate { model: model.clone(), facts }
     });
-    let candidates: Vec<Candidate> = futures::future::join_all(asked).await;
-    choose(found, &candidates)
+    futures::future::join_all(asked).await
 }
 
-/// Chooses the services of a found server. The first service has a model that calls tools, if there is one. If this
-/// model cannot see, a second service has a model that can. Among equally good models, chooses the first in the
-/// server's list.
-pub fn choose(found: &Found, candidates: &[Candidate]) -> Option<Discovered> {
+/// Chooses the services of the found servers, and leaves out servers with no model that writes text. The first
+/// remaining server has the services `local` and `local-vision`. The ids of all other services begin with the kind of
+/// the server. So all ids differ if no kind of server occurs twice.
+pub fn choose(asked: &[(&Found, Vec<Candidate>)]) -> Vec<Discovered> {
+    let mut discovered: Vec<Discovered> = Vec::new();
+    for (found, candidates) in asked {
+        let id = if discovered.is_empty() { MAIN } else { id_of(found.server) };
+        discovered.extend(of_server(id, found, candidates));
+    }
+    discovered
+}
+
+fn id_of(server: ServerKind) -> &'static str {
+    match server {
+        ServerKind::Ollama => "ollama",
+        ServerKind::LmStudio => "lm-studio",
+        ServerKind::LlamaCpp => "llama-cpp",
+        ServerKind::Vllm => "vllm",
+    }
+}
+
+/// Chooses at most two services of a found server. The first service has this id, and a model that calls tools, if
+/// there is one. If this model cannot see, a second service has a model that can. Among equally good models, chooses
+/// the first in the server's list. Returns `None` if no model writes text.
+fn of_server(id: &str, found: &Found, candidates: &[Candidate]) -> Option<Discovered> {
     let writes = |candidate: &&Candidate| {
         told(candidate, &Capability::TEXT, Direction::Output) != Some(Support::HasNot)
     };
@@ -63,8 +92,8 @@ pub fn choose(found: &Found, candidates: &[Candidate]) -> Option<Discovered> {
         if sees(&first) { None } else { candidates.iter().filter(writes).filter(sees).min_by_key(rank) };
     Some(Discovered {
         server_name: found.server.to_string(),
-        first: declared(MAIN, found, first),
-        others: eyes.map(|eyes| declared(EYES, found, eyes)).into_iter().collect(),
+        first: declared(id, found, first),
+        others: eyes.map(|eyes| declared(&format!("{id}{EYES}"), found, eyes)).into_iter().collect(),
     })
 }
 
@@ -138,7 +167,6 @@ pub fn written<'s>(services: impl IntoIterator<Item = &'s Service>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_llm::ServerKind;
     use polity_registry::parse_services;
     use proptest::prelude::*;
 
@@ -172,8 +200,8 @@ mod tests {
 
     fn check(candidates: &[&str], expect: &[&str]) {
         let candidates: Vec<Candidate> = candidates.iter().map(|text| candidate(text)).collect();
-        let chosen = choose(&found(), &candidates);
-        let services = chosen.iter().flat_map(|chosen| std::iter::once(&chosen.first).chain(&chosen.others));
+        let chosen = of_server(MAIN, &found(), &candidates);
+        let services = chosen.iter().flat_map(Discovered::services);
         let shown: Vec<String> = services
             .map(|service| {
                 let Capabilities { input, output } = &service.capabilities;
@@ -200,11 +228,54 @@ mod tests {
         check(&["a-tools-vision"], &["local a: text | text"]);
     }
 
+    /// Checks the ids of all services. `servers` contains the models of each server, separated by spaces.
+    fn check_ids(servers: &[(ServerKind, &str)], expect: &[&str]) {
+        let found: Vec<Found> =
+            servers.iter().map(|(server, _)| Found { server: *server, ..found() }).collect();
+        let candidates =
+            servers.iter().map(|(_, models)| models.split(' ').map(candidate).collect::<Vec<Candidate>>());
+        let asked: Vec<(&Found, Vec<Candidate>)> = found.iter().zip(candidates).collect();
+        let chosen = choose(&asked);
+        let services = chosen.iter().flat_map(Discovered::services);
+        let ids: Vec<&str> = services.map(|service| service.id.as_str()).collect();
+        assert_eq!(ids, expect, "{servers:?}");
+    }
+
+    #[test]
+    fn all_servers_give_services_and_all_ids_differ() {
+        let two = "a+tools-vision b-tools+vision";
+        check_ids(
+            &[
+                (ServerKind::Ollama, two),
+                (ServerKind::LmStudio, two),
+                (ServerKind::LlamaCpp, two),
+                (ServerKind::Vllm, two),
+            ],
+            &[
+                "local",
+                "local-vision",
+                "lm-studio",
+                "lm-studio-vision",
+                "llama-cpp",
+                "llama-cpp-vision",
+                "vllm",
+                "vllm-vision",
+            ],
+        );
+        check_ids(
+            &[(ServerKind::Ollama, "a-vision"), (ServerKind::LmStudio, "b+vision")],
+            &["local", "lm-studio"],
+        );
+        // The first server has no model that writes text, so the next one has the default service.
+        check_ids(&[(ServerKind::Ollama, "a-text"), (ServerKind::LmStudio, two)], &["local", "local-vision"]);
+        check_ids(&[], &[]);
+    }
+
     #[test]
     fn a_model_without_tools_gets_none() {
-        let chosen = choose(&found(), &[candidate("a-tools"), candidate("b-tools")]).unwrap();
+        let chosen = of_server(MAIN, &found(), &[candidate("a-tools"), candidate("b-tools")]).unwrap();
         assert!(!chosen.first.tools_allowed());
-        let chosen = choose(&found(), &[candidate("a")]).unwrap();
+        let chosen = of_server(MAIN, &found(), &[candidate("a")]).unwrap();
         assert!(chosen.first.tools_allowed(), "tools are tried if the server says nothing");
     }
 
@@ -220,7 +291,7 @@ mod tests {
             facts.input.extend(vision.map(|has| (VISION, Support::when(has))));
             facts.output.extend(tools.map(|has| (TOOLS, Support::when(has))));
             facts.window.in_force = window;
-            let chosen = choose(&found(), &[Candidate { model, facts }]).unwrap();
+            let chosen = of_server(MAIN, &found(), &[Candidate { model, facts }]).unwrap();
             let (read, problems) = parse_services(&written([&chosen.first])).unwrap();
             prop_assert_eq!(problems, Vec::new());
             prop_assert_eq!(format!("{:?}", read[0]), format!("{:?}", chosen.first));

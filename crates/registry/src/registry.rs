@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, broadcast};
 
-/// Looks for a model server on this machine. The registry calls this function only if no service is declared and the
-/// settings allow the search.
-pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Send + Sync>;
+/// Looks for model servers on this machine, and returns them with the most preferred server first. All their services
+/// must have different ids. The registry calls this function only if no service is declared and the settings allow the
+/// search.
+pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Vec<Discovered>> + Send + Sync>;
 
 /// Maximum number of reports that wait for a slow listener. If there are more, the listener loses the oldest reports.
 const REPORTS: usize = 64;
@@ -222,8 +223,8 @@ impl Registry {
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // Search again only if the file or the setting `discover` has changed. Otherwise keep the server that
-                // an earlier search found. That server may be restarting at this moment. A new search would not find
+                // Search again only if the file or the setting `discover` has changed. Otherwise keep the servers that
+                // an earlier search found. One of them may be restarting at this moment. A new search would not find
                 // it, and the agents would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
@@ -357,12 +358,12 @@ fn is_there(
     !gone
 }
 
-/// Returns the services for a configuration that declares none. If the settings allow a search and the search finds a
-/// model server on this machine, returns its services; otherwise returns the built-in models.
+/// Returns the services for a configuration that declares none. If the settings allow a search and the search finds
+/// model servers on this machine, returns their services; otherwise returns the built-in models.
 async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
         Discover::On => discovery().await,
-        Discover::Off => None,
+        Discover::Off => Vec::new(),
     };
     sources::undeclared(discovered)
 }

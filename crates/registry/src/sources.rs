@@ -1,4 +1,4 @@
-//! Chooses the source of the services. There are four sources: the file, the environment, a model server on this
+//! Chooses the source of the services. There are four sources: the file, the environment, the model servers on this
 //! machine, and the built-in rehearsal models. polity uses the first of these that has services.
 
 use crate::problem::{Place, Problem, Severity};
@@ -23,8 +23,8 @@ pub enum Origin {
     File,
     /// The environment variables `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL`.
     Environment,
-    /// A model server that was found on this machine. Contains its name, such as `Ollama`.
-    Discovered(String),
+    /// Model servers that were found on this machine. Contains their names, such as `Ollama`.
+    Discovered(Vec<String>),
     /// The built-in models, because no other source has a service.
     Rehearsal,
 }
@@ -34,7 +34,10 @@ impl fmt::Display for Origin {
         match self {
             Self::File => f.write_str("the services of llmservices.json"),
             Self::Environment => f.write_str("the OpenAI service of OPENAI_API_KEY"),
-            Self::Discovered(server_name) => write!(f, "the {server_name} server found on this machine"),
+            Self::Discovered(server_names) => match server_names.as_slice() {
+                [server_name] => write!(f, "the {server_name} server found on this machine"),
+                _ => write!(f, "the model servers found on this machine: {}", server_names.join(", ")),
+            },
             Self::Rehearsal => {
                 f.write_str("the built-in rehearsal models, because no other service is there")
             }
@@ -81,10 +84,18 @@ impl Environment {
 pub struct Discovered {
     /// The name of the server software, such as `Ollama`.
     pub server_name: String,
-    /// The default service, with the capabilities that the server reports.
+    /// The first service of this server, with the capabilities that the server reports. The first service of the first
+    /// server is the default service.
     pub first: Service,
     /// Further services of this server.
     pub others: Vec<Service>,
+}
+
+impl Discovered {
+    /// Returns all services of this server.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
 }
 
 /// The services in use and their origin. There is at least one service.
@@ -100,7 +111,7 @@ pub(crate) struct Taken {
 pub(crate) enum Declared {
     /// At least one service. Only the declared services are used.
     Services(Taken),
-    /// No service, so polity uses a model server on this machine or the built-in models.
+    /// No service, so polity uses the model servers on this machine or the built-in models.
     Nothing,
 }
 
@@ -155,13 +166,20 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
     Ok(Taken { origin: Origin::Environment, first: Arc::new(service), others: Vec::new() })
 }
 
-/// Returns the services of the server that was found on this machine, or the built-in models if none was found.
-pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
-    let Some(Discovered { server_name, first, others }) = discovered else {
+/// Returns the services of all servers that were found on this machine, or the built-in models if none was found.
+pub(crate) fn undeclared(discovered: Vec<Discovered>) -> Taken {
+    let mut server_names = Vec::new();
+    let mut services = Vec::new();
+    for Discovered { server_name, first, others } in discovered {
+        server_names.push(server_name);
+        services.push(Arc::new(first));
+        services.extend(others.into_iter().map(Arc::new));
+    }
+    let mut services = services.into_iter();
+    let Some(first) = services.next() else {
         return rehearsal();
     };
-    let others = others.into_iter().map(Arc::new).collect();
-    Taken { origin: Origin::Discovered(server_name), first: Arc::new(first), others }
+    Taken { origin: Origin::Discovered(server_names), first, others: services.collect() }
 }
 
 fn rehearsal() -> Taken {

@@ -52,7 +52,7 @@ async fn each_service_of_the_template_gets_its_dialect() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("llmservices.json"), TEMPLATE).unwrap();
     let environment = Environment::look_up(|_| None);
-    let nothing: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
+    let nothing: polity_registry::Discovery = Box::new(|| Box::pin(async { Vec::new() }));
     let (registry, problems) = Registry::load(directory.path(), environment, nothing).await.unwrap();
     assert_eq!(problems, []);
     let schema = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();

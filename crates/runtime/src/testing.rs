@@ -77,7 +77,9 @@ async fn registry(app: &Value) -> (Registry, TempDir) {
     std::fs::write(directory.path().join("llmservices.json"), SERVICES).unwrap();
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
-        Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+        Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { Vec::new() })))
+            .await
+            .unwrap();
     assert_eq!(problems, []);
     (registry, directory)
 }

@@ -351,7 +351,7 @@ text_keys! {
     FirstOfFile = "first.of_file" [];
     /// `polity` without arguments: the words for the service that environment variables declare.
     FirstOfEnvironment = "first.of_environment" [];
-    /// `polity` without arguments: a model server was found.
+    /// `polity` without arguments: one line about each model server that was found.
     FirstFound = "first.found" ["server", "url"];
     /// `polity` without arguments: no model server was found.
     FirstNothing = "first.nothing" [];

@@ -176,7 +176,7 @@ impl Daemon {
 /// Returns the parts of a society whose only models are the rehearsal models.
 pub(crate) async fn parts(directory: &Path) -> Parts {
     let environment = Environment::look_up(|_| None);
-    let discover = Box::new(|| Box::pin(async { None }) as _);
+    let discover = Box::new(|| Box::pin(async { Vec::new() }) as _);
     let (registry, _) = Registry::load(directory, environment, discover).await.unwrap();
     Parts {
         registry: Arc::new(registry),

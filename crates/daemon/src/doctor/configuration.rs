@@ -19,7 +19,7 @@ pub(super) async fn look(
         Network::Asked => crate::config::read(&config.path).await.map_err(|failure| failure.to_string()),
         Network::LeftAlone => {
             let environment = Environment::look_up(|name| std::env::var(name).ok());
-            let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
+            let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { Vec::new() }));
             let loaded = Registry::load(&config.path, environment, nobody).await;
             loaded.map_err(|error| Failure::from(error).to_string())
         }

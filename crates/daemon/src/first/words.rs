@@ -1,7 +1,7 @@
 //! The texts of the dialogue that `polity` without arguments leads. These functions do no IO.
 
 use polity_llm::ServerKind;
-use polity_registry::Service;
+use polity_registry::{Discovered, Service};
 use polity_society::content::{Capability, Direction};
 use polity_society::text::{Language, TextKey, Texts};
 
@@ -66,6 +66,18 @@ fn joined(words: &[&str], texts: &Texts) -> String {
 /// Says which configuration declares services already. `origin` is the text about the origin of the services.
 pub(super) fn declared(origin: TextKey, texts: &Texts) -> String {
     texts.fill(TextKey::FirstDeclared, &[("origin", texts.get(origin))])
+}
+
+/// Names each found server in a line, and describes each of its services in a line below.
+pub(super) fn of_servers(found: &[Discovered], texts: &Texts) -> Vec<String> {
+    let mut lines = Vec::new();
+    for server in found {
+        let url = server.first.endpoint.base_url.as_str();
+        let values = [("server", server.server_name.as_str()), ("url", url)];
+        lines.push(texts.fill(TextKey::FirstFound, &values));
+        lines.extend(server.services().map(|service| of_service(service, texts)));
+    }
+    lines
 }
 
 /// Describes one service in a line.
@@ -197,6 +209,29 @@ mod tests {
         assert!(samples(&[&sees], &texts).contains("--attach picture.png"));
         let chinese = of_service(&sees, &built_in_texts(Language::Zh));
         insta::assert_snapshot!(chinese, @"- local（m）：读写文字、看图片、使用工具（创建智能体、处理文件、运行命令）；上下文窗口 32768 tokens");
+    }
+
+    #[test]
+    fn all_found_servers_are_named_and_all_services_count() {
+        let texts = built_in_texts(Language::En);
+        let server = |name: &str, id: &str, port: u16, input: &[Capability]| {
+            let endpoint = Endpoint::new(format!("http://127.0.0.1:{port}/v1"), "m");
+            let service = service(input, &[Capability::TEXT], None);
+            let first = Service { id: ServiceId::new(id), endpoint, ..service };
+            Discovered { server_name: name.to_owned(), first, others: Vec::new() }
+        };
+        let found = [
+            server("Ollama", "local", 11_434, &[Capability::TEXT]),
+            server("LM Studio", "lm-studio", 1_234, &[Capability::TEXT, Capability::VISION]),
+        ];
+        insta::assert_snapshot!(of_servers(&found, &texts).join("\n"), @r"
+        Found Ollama at http://127.0.0.1:11434/v1:
+        - local (m): read and write text; a context window of unknown size
+        Found LM Studio at http://127.0.0.1:1234/v1:
+        - lm-studio (m): read and write text, see pictures; a context window of unknown size
+        ");
+        let services: Vec<&Service> = found.iter().flat_map(Discovered::services).collect();
+        insta::assert_snapshot!(abilities(&services, &texts).unwrap_or_default(), @"This society can: read and write text, see pictures. It cannot: hear sound, watch video, use tools (hire agents, work on files, run commands).");
     }
 
     #[test]

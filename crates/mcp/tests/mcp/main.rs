@@ -62,7 +62,7 @@ async fn start(directory: &Path, model: Arc<dyn ChatModel>) -> Arc<Society> {
     }
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
-        Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+        Registry::load(directory, environment, Box::new(|| Box::pin(async { Vec::new() }))).await.unwrap();
     assert_eq!(problems, []);
     let parts = Parts {
         registry: Arc::new(registry),

@@ -149,7 +149,7 @@ async fn start(
 ) -> (Arc<Society>, Router) {
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
-        Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+        Registry::load(directory, environment, Box::new(|| Box::pin(async { Vec::new() }))).await.unwrap();
     assert_eq!(problems, []);
     let parts = Parts {
         registry: Arc::new(registry),

@@ -247,7 +247,7 @@ async fn what_a_found_server_reports_about_its_model() {
         let inquirer = Inquirer::new(LONG.question).unwrap();
         let base_url = at(router, "m").await.endpoint.base_url;
         let found = Found { server: ServerKind::Ollama, base_url, models: vec!["m".to_owned()] };
-        let discovered = crate::look(&inquirer, &found, LONG.question).await.unwrap();
+        let discovered = crate::look(&inquirer, &[found], LONG.question).await.pop().unwrap();
         let Service { context_window, capabilities, .. } = discovered.first;
         (context_window, capabilities.has(&Capability::VISION, Direction::Input))
     };

@@ -15,7 +15,7 @@ fn unasked() -> Discovery {
 
 /// Returns a discovery that finds no model server.
 fn nothing_there() -> Discovery {
-    Box::new(|| Box::pin(async { None }))
+    Box::new(|| Box::pin(async { Vec::new() }))
 }
 
 /// Returns a discovery that finds a server, and fails the test if the registry calls it twice.
@@ -27,7 +27,7 @@ fn finds_ollama_once() -> Discovery {
         let service = crate::services::Service::new(polity_society::id::ServiceId::new("local"), endpoint);
         let first = crate::services::Service { context_window: Some(4_096), ..service };
         let found = Discovered { server_name: "Ollama".to_owned(), first, others: Vec::new() };
-        Box::pin(async { Some(found) })
+        Box::pin(async { vec![found] })
     })
 }
 
@@ -79,7 +79,7 @@ async fn an_empty_directory_rehearses_unless_a_server_is_found() {
     let (registry, _) = Registry::load(dir.path(), no_environment(), nothing_there()).await.unwrap();
     assert_eq!(registry.current().catalogue.origin(), &Origin::Rehearsal);
     let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama_once()).await.unwrap();
-    assert_eq!(registry.current().catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
+    assert_eq!(registry.current().catalogue.origin(), &Origin::Discovered(vec!["Ollama".to_owned()]));
 
     write(&dir, "app.json", r#"{"discover": false}"#);
     let registry = loaded(&dir).await;
@@ -185,7 +185,7 @@ async fn an_emptied_list_brings_the_next_source_in() {
     let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama_once()).await.unwrap();
     write(&dir, "llmservices.json", r#"{"services": []}"#);
     let reloaded = registry.reload().await;
-    assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
+    assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered(vec!["Ollama".to_owned()]));
     // A reload keeps the server that was found, and does not search again.
     unchanged(&registry.reload().await);
     write(&dir, "app.json", r#"{"discover": false}"#);

@@ -78,7 +78,7 @@ fn a_found_server_comes_before_rehearsal() {
             Endpoint::new("http://127.0.0.1:11434/v1", "qwen3-vl"),
         )],
     };
-    let taken = undeclared(Some(discovered));
+    let taken = undeclared(vec![discovered]);
     assert_eq!(taken.first.declared, Declaration::Assumed);
     assert_eq!(taken.first.endpoint.model, "qwen3");
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_found_server_comes_before_rehearsal() {
     assert_eq!(taken.others[0].endpoint.model, "qwen3-vl");
     assert_eq!(taken.origin.to_string(), "the Ollama server found on this machine");
 
-    let taken = undeclared(None);
+    let taken = undeclared(Vec::new());
     assert_eq!(taken.origin, Origin::Rehearsal);
     let ids: Vec<_> =
         std::iter::once(&taken.first).chain(&taken.others).map(|service| service.id.as_str()).collect();
@@ -98,4 +98,26 @@ fn a_found_server_comes_before_rehearsal() {
     assert_eq!(taken.first.declared, Declaration::Declared);
     assert_eq!(taken.first.capabilities.input, [Capability::TEXT]);
     assert!(taken.first.tools_allowed());
+}
+
+#[test]
+fn the_services_of_all_found_servers_are_used() {
+    let service = |id: &str, port: u16| {
+        Service::new(ServiceId::new(id), Endpoint::new(format!("http://127.0.0.1:{port}/v1"), "m"))
+    };
+    let ollama = Discovered {
+        server_name: "Ollama".to_owned(),
+        first: service("local", 11_434),
+        others: vec![service("local-vision", 11_434)],
+    };
+    let lm_studio = Discovered {
+        server_name: "LM Studio".to_owned(),
+        first: service("lm-studio", 1_234),
+        others: Vec::new(),
+    };
+    let taken = undeclared(vec![ollama, lm_studio]);
+    assert_eq!(taken.first.id.as_str(), "local", "the first server has the default service");
+    let others: Vec<_> = taken.others.iter().map(|service| service.id.as_str()).collect();
+    assert_eq!(others, ["local-vision", "lm-studio"]);
+    assert_eq!(taken.origin.to_string(), "the model servers found on this machine: Ollama, LM Studio");
 }
