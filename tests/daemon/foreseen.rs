@@ -70,8 +70,8 @@ fn the_command_in_a_warning_reaches_the_same_configuration_and_the_same_society(
     let told = polity
         .run(&["run", "look", "--attach", &picture, "--config", "config", "--data", "data"])
         .expect_code(0);
-    let command = "Run `polity doctor --config config --data data --fix` to write";
+    let command = "Look at `polity doctor --config config --data data`: it compares";
     assert!(told.stderr.contains(command), "{}", told.stderr);
     let told = polity.run(&["run", "look", "--attach", &picture]).expect_code(0);
-    assert!(told.stderr.contains("Run `polity doctor --fix` to write"), "{}", told.stderr);
+    assert!(told.stderr.contains("Look at `polity doctor`: it compares"), "{}", told.stderr);
 }

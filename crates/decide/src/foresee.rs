@@ -134,6 +134,9 @@ mod tests {
         assert_eq!(code, WarningCode::NobodyTakes);
         let words = "No service can read a.image, b.image itself: none declares vision.";
         assert!(text.starts_with(words), "{text}");
+        // The services need not be those of a file, and the servers need not report more than is declared. In both
+        // cases, `--fix` mends nothing.
+        assert!(text.contains("`polity doctor`") && !text.contains("--fix"), "{text}");
     }
 
     #[tokio::test]
