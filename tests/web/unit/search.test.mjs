@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { meaning } from "../../../crates/api/web/assets/keys.js";
 import { keep, read } from "../../../crates/api/web/assets/preferences.js";
 import { grouped, shorter } from "../../../crates/api/web/assets/search.js";
-import { STATES, counts } from "../../../crates/api/web/assets/state.js";
+import { STATES, counts, initial } from "../../../crates/api/web/assets/state.js";
 import { childrenOf } from "../../../crates/api/web/assets/tree.js";
 
 test("what goes on comes before what is over, each in the order of the server", () => {
@@ -31,11 +31,44 @@ test("ended agents come last", () => {
   assert.deepEqual(childrenOf(agents).get("root").map((one) => one.id), ["b", "c", "a"]);
 });
 
-test("the counts of a task are of its agents and root", () => {
-  const agents = new Map([["root", { id: "root", state: "thinking" }], ["user", { id: "user", state: "idle" }],
-    ["a", { id: "a", task: "t-1", state: "idle" }], ["b", { id: "b", task: "t-2", state: "idle" }]]);
-  assert.equal(counts(agents).idle, 2);
-  assert.deepEqual([counts(agents, "t-1").idle, counts(agents, "t-1").thinking], [1, 1]);
+/** Returns a model in which root has several tasks. */
+function modelOf(root, more = {}) {
+  const all = [{ id: "root", waitsFor: [], ...root }, { id: "user", state: "idle" },
+    { id: "a", task: "t-1", state: "parked" }, { id: "b", task: "t-2", state: "parked" }];
+  return { ...initial(), agents: new Map(all.map((one) => [one.id, one])), ...more };
+}
+
+test("the counts of a task are of its agents, and of root with its state in this task", () => {
+  const thinking = { state: "thinking", doing: { state: "thinking", task: "t-2" } };
+  const counted = (model, task) => Object.entries(counts(model, task)).filter(([, n]) => n > 0).flat();
+  assert.deepEqual(counted(modelOf(thinking)), ["thinking", 1, "parked", 2]);
+  assert.deepEqual(counted(modelOf(thinking), "t-2"), ["thinking", 1, "parked", 1]);
+  assert.deepEqual(counted(modelOf(thinking), "t-1"), ["parked", 1, "idle", 1]);
+});
+
+test("the state of root in a task", () => {
+  const check = (root, more, expect) => {
+    const { parked, ...all } = counts(modelOf(root, more), "t-1");
+    const [[state]] = Object.entries({ ...all, parked: parked - 1 }).filter(([, n]) => n > 0);
+    assert.equal(state, expect, JSON.stringify([root, more]));
+  };
+  const known = (state, task, more) => ({ state, doing: { state, task }, ...more });
+  const moment = (task, state) => [`root ${task}`, { agent: "root", task, doing: { state, task } }];
+  const elsewhere = known("thinking", "t-2");
+  check(elsewhere, { moments: new Map([moment("t-2", "thinking"), moment("t-1", "queued")]) }, "queued");
+  check(elsewhere, { approvals: [{ agent: "root", task: "t-1" }] }, "asking");
+  check(elsewhere, { questions: [{ from: "root", task: "t-1" }, { from: "a", task: "t-1" }] }, "asking");
+  check(elsewhere, { questions: [{ from: "root", task: "t-2" }, { from: "a", task: "t-1" }] }, "idle");
+  check({ ...elsewhere, waitsFor: ["b", "a"] }, {}, "waiting");
+  check({ ...elsewhere, waitsFor: ["b", "user"] }, {}, "idle");
+  check({ state: "waiting", waitsFor: ["a", "b"], doing: { state: "waiting", requests: [{ task: "t-2" }, { task: "t-1" }] } }, {}, "waiting");
+  check({ state: "waiting", waitsFor: ["b"], doing: { state: "waiting", requests: [{ task: "t-2" }] } }, {}, "idle");
+  check(known("parked", "t-1"), {}, "parked");
+  check(known("parked", "t-2"), {}, "idle");
+  check({ state: "paused", doing: { state: "paused" } }, { moments: new Map([moment("t-1", "thinking")]) }, "paused");
+  // A message has come, but no glimpse has told the task in which root works.
+  check({ state: "ready" }, {}, "ready");
+  check({ state: "ready" }, { moments: new Map([moment("t-2", "ready")]) }, "idle");
 });
 
 test("filters stay, and whatever else is stored does no harm", () => {

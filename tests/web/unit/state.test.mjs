@@ -122,6 +122,17 @@ test("a task begins with its first line, and ends with its outcome", () => {
   assert.deepEqual([model.tasks.get("t").state, model.tasks.get("t").outcome], ["idle", "answered"]);
 });
 
+test("the title of a new task is cut between two characters, with a sign", () => {
+  const titleOf = (text) => after(begun(agent("root")),
+    { seq: 11, at: 1, event: "task_started", task: "t" },
+    { seq: 12, event: "message_accepted", task: "t", from: "user", to: "root", text }).tasks.get("t").title;
+  const full = `a${"😀".repeat(119)}`;
+  assert.equal(titleOf(full), full);
+  assert.equal(titleOf(`${full}\nsecond`), full);
+  assert.equal(titleOf(`${full}b`), `${full}…`);
+  assert.equal(titleOf("天".repeat(10_000)), `${"天".repeat(120)}…`);
+});
+
 test("a fork knows which task it was copied from", () => {
   const model = after(begun(agent("root")),
     { seq: 11, at: 1, event: "task_started", task: "t" },
@@ -153,7 +164,7 @@ test("memory does not grow with events", () => {
 });
 
 test("counts leave the person out", () => {
-  const all = counts(new Map([agent("user"), agent("root"), agent("a", { state: "parked" })].map((one) => [one.id, one])));
+  const all = counts(begun(agent("user"), agent("root"), agent("a", { state: "parked" })));
   assert.equal(all.idle, 1);
   assert.equal(all.parked, 1);
 });

@@ -46,6 +46,12 @@ export function momentsOf(moments, id) {
   return own.sort((a, b) => AT_WORK.indexOf(a.doing.state) - AT_WORK.indexOf(b.doing.state));
 }
 
+/** Returns the tasks that an agent works in, asks in, is parked in or waits in. */
+export function tasksOf(doing) {
+  if (doing?.state === "waiting") return doing.requests.map((request) => request.task);
+  return doing?.task === undefined ? [] : [doing.task];
+}
+
 /**
  * Gives an agent the state of its most important moment. (A moment is what an agent is doing in one task.) Returns an
  * agent that cannot go on unchanged.

@@ -1,6 +1,8 @@
 // Describes in words what is stuck, the remedies, and what agents did last. Pure functions.
 // The parameter `who` turns the id of a party into its name or a link.
 
+import { tasksOf } from "./live.js";
+
 /** Describes what is stuck, as a list of texts and links. */
 export function stuckParts(t, item, who) {
   switch (item.stuck) {
@@ -31,12 +33,6 @@ export function stuckParts(t, item, who) {
 export function asOfNow(read, known) {
   if (!known || tasksOf(known.doing).some((task) => task !== read.activeIn)) return read;
   return { ...read, state: known.state, doing: known.doing ?? (known.state === read.state ? read.doing : undefined) };
-}
-
-/** Returns the tasks that an agent works in, asks in, is parked in or waits in. */
-function tasksOf(doing) {
-  if (doing?.state === "waiting") return doing.requests.map((request) => request.task);
-  return doing?.task === undefined ? [] : [doing.task];
 }
 
 /** Whether an agent does nothing for a reason that the daemon can explain. */

@@ -9,10 +9,13 @@
 // so it rereads everything.
 
 import { afterEvents } from "./calls.js";
-import { AT_WORK, afterGlimpses, atThisMoment, momentsOf } from "./live.js";
+import { AT_WORK, afterGlimpses, atThisMoment, momentsOf, tasksOf } from "./live.js";
 
 /** The states of an agent, in the order in which the page lists them. */
 export const STATES = ["asking", ...AT_WORK, "waiting", "parked", "paused", "idle", "ended"];
+
+/** Maximum number of characters in the title of a task, until the server tells the title. */
+const TITLE = 120;
 
 /** Maximum number of roles whose names the page remembers. It needs them to name newly hired agents. */
 const ROLES = 2000;
@@ -312,17 +315,45 @@ function newTask(entry) {
   };
 }
 
-/** If a message is the prompt of its task, returns the first line of the message as the title of the task. */
+/** If a message is the prompt of its task, returns the beginning of its first line as the title of the task. */
 function titled(next, entry) {
   const first = entry.from === "user" && entry.to === "root" && next.tasks.get(entry.task)?.title === "";
-  return first ? { title: entry.text.split("\n", 1)[0].slice(0, 120) } : {};
+  if (!first) return {};
+  const line = entry.text.split("\n", 1)[0];
+  // A character takes one or two places of a string.
+  const characters = [...line.slice(0, 2 * (TITLE + 1))];
+  return { title: characters.length > TITLE ? `${characters.slice(0, TITLE).join("")}…` : line };
 }
 
-/** Counts the agents in each state, without the person. If a task is given, counts only its agents and root. */
-export function counts(agents, task = null) {
+/**
+ * Counts the agents of a model in each state, without the person. If a task is given, counts only the agents of the task
+ * and root. Root then counts with its state in this task.
+ */
+export function counts(model, task = null) {
   const all = Object.fromEntries(STATES.map((state) => [state, 0]));
-  for (const agent of agents.values()) if (agent.id !== "user" && (!task || !agent.task || agent.task === task)) all[agent.state] += 1;
+  for (const agent of model.agents.values()) {
+    if (agent.id === "user") continue;
+    if (!task || agent.task === task) all[agent.state] += 1;
+    else if (!agent.task) all[stateIn(model, agent, task)] += 1;
+  }
   return all;
+}
+
+/** The states of an agent that hold in all of its tasks. */
+const EVERYWHERE = ["idle", "paused", "ended"];
+
+/** Returns the state of an agent in one task. The agent may have several tasks. */
+function stateIn({ agents, moments, questions, approvals }, agent, task) {
+  const { id, state, doing, waitsFor } = agent;
+  const isHere = (one) => one.task === task;
+  if (EVERYWHERE.includes(state) || tasksOf(doing).includes(task)) return state;
+  const here = momentsOf(moments, id).find(isHere);
+  if (here) return here.doing.state;
+  if (approvals.some((one) => one.agent === id && isHere(one)) || questions.some((one) => one.from === id && isHere(one))) return "asking";
+  if (waitsFor.some((one) => agents.get(one)?.task === task)) return "waiting";
+  // After some events, the page knows that the agent does something, but not yet in which task.
+  const isKnown = tasksOf(doing).length > 0 || momentsOf(moments, id).length > 0;
+  return isKnown ? "idle" : state;
 }
 
 /** Whether a message is an unanswered question to the person. */

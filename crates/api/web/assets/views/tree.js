@@ -143,7 +143,7 @@ export function mountTree(app) {
   }
 
   function drawLegend(model, view) {
-    const all = counts(model.agents, store.ui.task);
+    const all = counts(model, store.ui.task);
     refill(legend, STATES.map((state) => h("button", {
       type: "button", class: `legend-state state-${state}`, "aria-pressed": String(view.states.has(state)),
       title: t(`state.${state}.what`),
@@ -169,15 +169,16 @@ export function mountTree(app) {
     focus: () => list.element.focus(),
     current: () => rows[selected()]?.agent.id ?? null,
     update(model, ui) {
-      const now = [model.agents, ui.tree, ui.task];
+      // The questions and calls that the person must decide tell in which task root is asking.
+      const now = [model.agents, ui.tree, ui.task, model.questions, model.approvals];
       if (now.some((one, at) => one !== before[at])) {
-        const counted = before[0] !== model.agents || before[1]?.states !== ui.tree.states || before[2] !== ui.task;
+        const counted = before[1]?.states !== ui.tree.states || now.some((one, at) => at !== 1 && one !== before[at]);
         if (counted) drawLegend(model, ui.tree);
         rows = rowsOf(model.agents, { ...ui.tree, task: ui.task });
         empty.hidden = rows.length > 0 || !model.ready;
         list.replace(rows, "row");
       }
-      if (before[3] !== model.tasks || before[2] !== ui.task) drawTasks(model, ui);
+      if (before.at(-1) !== model.tasks || before[2] !== ui.task) drawTasks(model, ui);
       before = [...now, model.tasks];
       mark();
     },
