@@ -84,10 +84,10 @@ async function opensWhy(page, link, facts) {
 }
 
 async function explains(page, daemon, { accountant, courier }, says) {
-  says("\"Why?\" opens from a stuck item and from the card of an agent, and stands nowhere without a reason");
+  says("\"Why?\" opens from a stuck item and from the card of an agent");
   await opensWhy(page, stuck(page, "parked", "会计").locator(".why-link"), PARKED);
   await opensWhy(page, stuck(page, "service", "busy").locator(".why-link"), ATTEMPT);
-  assert.equal(await stuck(page, "question", QUESTION).locator(".why-link").count(), 0);
+  await opensWhy(page, stuck(page, "question", QUESTION).locator(".why-link"), ["unanswered"]);
   await opensWhy(page, page.locator(`.now-card[data-key="${courier.id}"] .why-link`), ATTEMPT);
 
   says("the remedy that runs the turn again proposes a service that has not failed and fits the role");
@@ -109,9 +109,9 @@ async function explains(page, daemon, { accountant, courier }, says) {
   await detail(page).locator(".agent-head .state-asking").waitFor();
   assert.equal(await detail(page).locator(".agent-head .why-link").count(), 0);
 
-  says("a paused agent for which root waits is stuck: \"Why?\" names the pause");
+  says("a paused agent for which root waits is stuck: \"Why?\" names the request and the pause");
   await daemon.post(`/api/agents/${courier.id}/pause?scope=agent`);
-  await opensWhy(page, stuck(page, "request", "信使").locator(".why-link"), ["paused"]);
+  await opensWhy(page, stuck(page, "request", "信使").locator(".why-link"), ["unanswered", "paused"]);
 
   says("\"Why?\" opens from the timeline: a refusal, a failed attempt, a failed turn, a parked agent, a pause");
   const events = await daemon.events();

@@ -18,12 +18,12 @@ function variants(name, separator = "_") {
 
 /** One example of each kind of stuck item, with the fields that its description needs. */
 const STUCK = {
-  question: { agent: "clerk", text: "May or June?" },
+  question: { agent: "clerk", message: "m000000003", text: "May or June?" },
   approval: { agent: "clerk", tool: "run_command" },
-  request: { from: "root", to: "clerk", cause: "paused", text: "count" },
+  request: { message: "m000000004", from: "root", to: "clerk", cause: "paused", text: "count" },
   parked: { agent: "clerk", reason: "the key is wrong", askedBy: ["root", "user"] },
   service: { service: "local", trouble: "silent", agents: ["clerk"] },
-  answered: { requests: [{ agent: "clerk" }, { agent: "clerk" }, { agent: "scribe" }] },
+  answered: { task: "t-1", requests: [{ agent: "clerk" }, { agent: "clerk" }, { agent: "scribe" }] },
 };
 
 test("everything that can be stuck has its words, in each language", () => {
@@ -109,18 +109,23 @@ test("a card never shows what an agent does in one task with the objective of an
 });
 
 test("a link to the reasons stands where the daemon knows a reason", () => {
-  const agents = new Map([["clerk", { id: "clerk", state: "retrying" }], ["scribe", { id: "scribe", state: "queued" }], ["reader", { id: "reader", state: "paused" }]]);
+  const thinking = (id, service, silence) => ({ id, state: "thinking", doing: { state: "thinking", service, silence } });
+  const agents = new Map([{ id: "clerk", state: "retrying" }, { id: "scribe", state: "queued" }, { id: "reader", state: "paused" },
+    thinking("asker", "local", { since: 1, until: 2 }), thinking("talker", "local"), thinking("other", "cloud", { since: 1, until: 2 }),
+  ].map((one) => [one.id, one]));
   const stuck = (name, more) => whyStuck({ stuck: name, ...STUCK[name], ...more }, agents);
   assert.equal(stuck("parked"), "clerk");
-  assert.equal(stuck("request"), "clerk");
-  for (const cause of ["idle", "quiet"]) assert.equal(stuck("request", { cause }), null);
+  for (const cause of variants("Cause")) assert.equal(stuck("request", { cause }), "m000000004", cause);
+  assert.equal(stuck("question"), "m000000003");
+  assert.equal(stuck("answered"), "t-1");
   assert.equal(stuck("service", { agents: ["scribe", "clerk"] }), "clerk");
-  assert.equal(stuck("service", { agents: ["scribe", "unknown"] }), null, "nobody has failed there");
-  for (const name of ["question", "approval", "answered"]) assert.equal(stuck(name), null);
+  assert.equal(stuck("service", { agents: ["scribe", "talker", "other", "asker"] }), "asker");
+  assert.equal(stuck("service", { agents: ["scribe", "unknown", "talker"] }), null, "the server fails or is silent for none of them");
+  assert.equal(stuck("approval"), null);
 
   const waits = (...whom) => whyAtWork({ id: "root", state: "waiting", doing: { state: "waiting", requests: whom.map((agent) => ({ agent })) } }, agents);
   assert.equal(waits("scribe", "reader"), "reader");
-  assert.equal(waits("scribe", "unknown"), null);
+  assert.equal(waits("scribe", "unknown"), "root", "the explanation of root tells what the others do");
   assert.equal(whyAtWork(agents.get("clerk"), agents), "clerk");
   assert.equal(whyAtWork(agents.get("scribe"), agents), null);
 });

@@ -41,31 +41,38 @@ export function isHalted(agent) {
 }
 
 /**
- * Returns the agent that the page asks the daemon about, to explain why an item is stuck. Returns `null` if there is
- * nothing that the daemon could explain. The map `agents` contains the known agents by id.
+ * Returns the id of the message, agent or task that the page asks the daemon about, to explain why an item is stuck.
+ * Returns `null` if the daemon could explain nothing. The map `agents` contains the known agents by id.
  */
 export function whyStuck(item, agents) {
   switch (item.stuck) {
+    case "question":
+    case "request":
+      return item.message;
     case "parked":
       return item.agent;
-    case "request":
-      return item.cause === "paused" ? item.to : null;
-    case "service":
-      // An agent whose last attempt failed knows the failure of the service. Other agents only wait for their place.
-      return item.agents.find((id) => agents.get(id)?.state === "retrying") ?? null;
+    case "service": {
+      // An agent whose last attempt failed knows the failure of the service, and an agent that has sent a request knows
+      // for how long the server is silent. Other agents only wait for their place.
+      const knows = ({ state, doing }) => state === "retrying" || (doing?.service === item.service && Boolean(doing.silence));
+      return item.agents.find((id) => agents.has(id) && knows(agents.get(id))) ?? null;
+    }
+    case "answered":
+      return item.task;
     default:
+      // The daemon knows nothing about a call that the person must decide that the item does not say.
       return null;
   }
 }
 
 /**
- * Returns the agent that explains why an agent at work does not go on: the agent itself, or an agent for which it
+ * Returns the agent that explains why an agent at work does not go on: the agent itself, or a halted agent for which it
  * waits. Returns `null` if nothing has to be explained.
  */
 export function whyAtWork(agent, agents) {
   if (isHalted(agent)) return agent.id;
   if (agent.doing?.state !== "waiting") return null;
-  return agent.doing.requests.find((one) => isHalted(agents.get(one.agent)))?.agent ?? null;
+  return agent.doing.requests.find((one) => isHalted(agents.get(one.agent)))?.agent ?? agent.id;
 }
 
 /** Returns the text of a stuck question or request, or the reason of a failure. */
