@@ -240,6 +240,117 @@ fn a_refused_call_is_explained_in_the_words_of_the_society() {
     assert_eq!((facts_of(&about), &about["chain"][0]["outcome"]), (vec!["task_ended"], &json!("answered")));
 }
 
+/// Plays a root that hires a clerk, whose role names one group of tools. The clerk tries to create a role for each message
+/// that it hears.
+fn clerk_without_rights(asked: &Conversation) -> Answer {
+    if asked.role_name() == "clerk" {
+        return match asked.heard().len() > asked.results_of("create_role").len() {
+            true => {
+                Answer::call("create_role", json!({"name": "helper", "rolePrompt": "You help the clerk."}))
+            }
+            false => Answer::say("I have tried it"),
+        };
+    }
+    if asked.results_of("create_role").is_empty() {
+        let role = json!({"name": "clerk", "rolePrompt": "You note.", "toolGroups": ["artifacts"]});
+        return Answer::call("create_role", role);
+    }
+    hire(asked, "clerk", "find a helper").unwrap_or_else(|| Answer::say("42"))
+}
+
+#[test]
+fn a_call_without_a_right_names_the_group_and_the_role_and_the_remedy_works() {
+    let server = ScriptedServer::start(clerk_without_rights);
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
+    let refused = events(&lines, "tool_called").into_iter().find(|event| event.get("error").is_some());
+    let refused = refused.expect("a refusal");
+    let (event, clerk, task) = (refused["seq"].to_string(), &refused["agent"], &refused["task"]);
+    let about = why(&polity, &[&event]);
+    assert_eq!(
+        (&about["chain"][0]["code"], facts_of(&about)),
+        (&json!("tool_not_permitted"), vec!["call_refused", "said"])
+    );
+    let role = about["remedies"][0]["role"].as_str().expect("a role").to_owned();
+    let remedies = json!([
+        {
+            "remedy": "allow_groups", "role": role, "agent": clerk,
+            "groups": ["organization"], "toolGroups": ["artifacts", "organization"],
+        },
+        {"remedy": "write", "agent": clerk, "task": task},
+    ]);
+    assert_eq!(about["remedies"], remedies);
+    let told = why_in_words(&polity, &[&event]);
+    let clerk = clerk.as_str().expect("an agent");
+    assert!(told.contains(&format!("→ give the role of {clerk} the tools of organization")), "{told}");
+
+    // Carry out the remedies: the role gets the group, and the clerk is told to try again.
+    let serving = Serving::start(&polity);
+    let groups = json!({"toolGroups": about["remedies"][0]["toolGroups"]}).to_string();
+    let patched = serving.call(&format!("PATCH /api/roles/{role}"), groups.as_bytes());
+    assert_eq!(patched.status, 200, "{patched:?}");
+    let letter = json!({"to": clerk, "task": task, "text": "try again"}).to_string();
+    let posted = serving.call("POST /api/messages", letter.as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    server.wait_until(PATIENCE, |requests| {
+        let asked = requests.iter().map(|request| request.conversation());
+        asked
+            .filter(|asked| asked.role_name() == "clerk")
+            .any(|asked| asked.results_of("create_role").iter().any(|made| made.value["name"] == "helper"))
+    });
+    let about = serving.call(&format!("GET /api/why/{event}"), b"").json();
+    assert_eq!(about.get("remedies"), None, "nothing denies the group any more: {about}");
+}
+
+/// Plays a root that hires a reader and a clerk. The clerk greets the reader at each of the first two messages that it
+/// hears, whether or not it knows the reader.
+fn strangers(asked: &Conversation) -> Answer {
+    match asked.role_name().as_str() {
+        "reader" => Answer::say("I am reading"),
+        "clerk" => {
+            let greetings = asked.results_of("send_message").len();
+            match greetings < 2 && asked.heard().len() > greetings {
+                true => Answer::call("send_message", json!({"to": "reader", "text": "good morning"})),
+                false => Answer::say("I have tried it"),
+            }
+        }
+        _ => hire(asked, "reader", "be ready")
+            .or_else(|| hire(asked, "clerk", "greet the reader"))
+            .unwrap_or_else(|| Answer::say("42")),
+    }
+}
+
+#[test]
+fn a_caller_that_does_not_know_the_receiver_is_introduced_to_it() {
+    let server = ScriptedServer::start(strangers);
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
+    let refused = events(&lines, "tool_called").into_iter().find(|event| event.get("error").is_some());
+    let refused = refused.expect("a refusal");
+    let (event, clerk, task) = (refused["seq"].to_string(), &refused["agent"], &refused["task"]);
+    let created = events(&lines, "agent_created").into_iter().map(|event| &event["agent"]);
+    let reader = created.filter_map(Value::as_str).find(|id| id.starts_with("reader")).expect("a reader");
+    let about = why(&polity, &[&event]);
+    assert_eq!(about["chain"][0]["code"], "unknown_contact");
+    let introduce = json!([{"remedy": "introduce", "agent": reader, "to": clerk, "task": task}]);
+    assert_eq!(about["remedies"], introduce);
+
+    // Carry out the remedy. Then the reader hears the greeting.
+    let serving = Serving::start(&polity);
+    let payload = json!({"message_type": "introduction_response", "target_agent": {"id": reader}, "usage_hint": "it reads"});
+    let letter = json!({"to": clerk, "task": task, "payload": payload}).to_string();
+    let posted = serving.call("POST /api/messages", letter.as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    server.wait_until(PATIENCE, |requests| {
+        let asked = requests.iter().map(|request| request.conversation());
+        asked
+            .filter(|asked| asked.role_name() == "reader")
+            .any(|asked| heard_from_agents(&asked).iter().any(|said| said.contains("good morning")))
+    });
+    let about = serving.call(&format!("GET /api/why/{event}"), b"").json();
+    assert_eq!(about.get("remedies"), None, "the clerk knows the reader now: {about}");
+}
+
 #[test]
 fn an_unknown_id_is_told_apart_from_one_with_nothing_to_explain() {
     let server = ScriptedServer::start(|_| Answer::say("42"));

@@ -6,6 +6,7 @@ pub use at_work::{MOST_TOLD, OpenTask, Party, agent, followed, open_task, reques
 
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::tool_group::ToolGroup;
 use polity_view::{Because, Entry, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
 
 /// An explanation has several lists: remedies of one kind, failed attempts, open requests, and parked agents. This is
@@ -113,7 +114,7 @@ fn remedies(sent: &SentRequest, because: &Because, help: &Help) -> Vec<WhyRemedy
         .take(MOST)
         .map(|able| WhyRemedy::Introduce {
             agent: able.agent.clone(),
-            service: able.service.clone(),
+            service: Some(able.service.clone()),
             to: agent.clone(),
             task: task.clone(),
         })
@@ -175,18 +176,80 @@ pub fn failed_request(why: &Why) -> Option<i64> {
     })
 }
 
+/// The facts about a refused call. The text tells what was true at the time of the call; the other facts are true now.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// The text with which the society refused the call.
+    pub text: Option<String>,
+    /// What denies the caller groups of tools that the call needed.
+    pub denied: Vec<Denied>,
+    /// The agent of the task that the call named and the caller does not know.
+    pub stranger: Option<AgentId>,
+}
+
+/// Something that denies an agent groups of tools.
+#[derive(Clone, Debug)]
+pub struct Denied {
+    pub by: Denier,
+    /// The groups that it denies.
+    pub groups: Vec<ToolGroup>,
+}
+
+/// What denies an agent groups of tools.
+#[derive(Clone, Debug)]
+pub enum Denier {
+    /// The settings do not give the groups to root.
+    Settings,
+    /// A role that restricts the agent does not name the groups.
+    Role {
+        role: RoleId,
+        /// The agent that has the role.
+        agent: AgentId,
+        /// The groups that the role names.
+        names: Vec<ToolGroup>,
+    },
+}
+
+impl Refusal {
+    /// Returns what the person can do so that the same call is not refused again.
+    fn remedies(&self, caller: &AgentId, task: &TaskId) -> Vec<WhyRemedy> {
+        let allow = |denied: &Denied| match &denied.by {
+            Denier::Settings => WhyRemedy::AllowRoot { groups: denied.groups.clone() },
+            Denier::Role { role, agent, names } => WhyRemedy::AllowGroups {
+                role: role.clone(),
+                agent: agent.clone(),
+                groups: denied.groups.clone(),
+                tool_groups: names.iter().chain(&denied.groups).cloned().collect(),
+            },
+        };
+        let mut remedies: Vec<WhyRemedy> = self.denied.iter().take(MOST).map(allow).collect();
+        if !remedies.is_empty() {
+            // The model of the caller was told that it has no right to the tool. Nothing else tells it otherwise.
+            remedies.push(WhyRemedy::Write { agent: caller.clone(), task: task.clone() });
+        }
+        remedies.extend(self.stranger.clone().map(|agent| WhyRemedy::Introduce {
+            agent,
+            service: None,
+            to: caller.clone(),
+            task: task.clone(),
+        }));
+        remedies
+    }
+}
+
 /// Explains an event: a failed attempt, a skipped service, a failed turn, a paused agent, a reached limit, a refused
 /// call or a message that came back to its sender. Returns `None` for every other event: it needs no explanation, or
 /// another function explains it. `before` contains the earlier events of the agent, oldest first. If the event is a
-/// refused call, `refusal` is the text of the refusal.
-pub fn event(event: &Event, before: &[Entry], refusal: Option<String>) -> Option<Why> {
+/// refused call, `refusal` contains the facts about the refusal.
+pub fn event(event: &Event, before: &[Entry], refusal: Refusal) -> Option<Why> {
     match event {
         Event::ModelFailed { .. } | Event::ServiceSkipped { .. } => Some(attempts(&[event])),
-        Event::ToolCalled { agent, tool, call, error: Some(code), .. } => {
+        Event::ToolCalled { task, agent, tool, call, error: Some(code), .. } => {
+            let remedies = refusal.remedies(agent, task);
             let (agent, tool, code, call) = (agent.clone(), tool.clone(), code.clone(), call.clone());
             let mut chain = vec![Fact::CallRefused { agent, tool, code, call }];
-            chain.extend(refusal.map(|text| Fact::Said { text }));
-            Some(Why { chain, remedies: Vec::new() })
+            chain.extend(refusal.text.map(|text| Fact::Said { text }));
+            Some(Why { chain, remedies })
         }
         Event::TurnEnded { agent, failure: Some(reason), .. } => {
             let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
@@ -615,9 +678,63 @@ mod tests {
         }
     }
 
+    fn refused(refusal: Refusal) -> String {
+        let call = Event::ToolCalled {
+            task: TaskId::new("t-1"),
+            agent: AgentId::new("mara"),
+            tool: "bash".to_owned(),
+            call: None,
+            error: Some("refused".to_owned()),
+            duration_ms: None,
+            head: None,
+        };
+        words(&event(&call, &[], refusal).unwrap())
+    }
+
+    #[test]
+    fn a_refused_call_names_everything_that_denies_the_caller_its_tools() {
+        let role = |role: &str, agent: &str, names: &[ToolGroup]| Denier::Role {
+            role: RoleId::new(role),
+            agent: AgentId::new(agent),
+            names: names.to_vec(),
+        };
+        let (files, command) = (ToolGroup::Files, ToolGroup::Command);
+        let denied = vec![
+            Denied { by: Denier::Settings, groups: vec![command.clone()] },
+            Denied {
+                by: role("role-1", "mara", &[ToolGroup::Web]),
+                groups: vec![files.clone(), command.clone()],
+            },
+            Denied { by: role("role-2", "theo", &[files]), groups: vec![command] },
+        ];
+        let text = Some("not permitted".to_owned());
+        let refusal = Refusal { text, denied, stranger: None };
+        let remedies = refusal.remedies(&AgentId::new("mara"), &TaskId::new("t-1"));
+        let WhyRemedy::AllowGroups { tool_groups, .. } = &remedies[1] else { panic!("{remedies:?}") };
+        assert_eq!(*tool_groups, [ToolGroup::Web, ToolGroup::Files, ToolGroup::Command]);
+        insta::assert_snapshot!(refused(refusal), @r"
+        mara was refused bash: refused
+        not permitted
+        - add command to tools.root in app.json
+        - give the role of mara the tools of files, command (in the live view)
+        - give the role of theo the tools of command (in the live view)
+        - write again: polity send --to mara --task t-1 …
+        ");
+    }
+
+    #[test]
+    fn a_caller_is_introduced_to_the_agent_that_it_does_not_know() {
+        let refusal = Refusal { stranger: Some(AgentId::new("theo")), ..Refusal::default() };
+        insta::assert_snapshot!(refused(refusal), @r"
+        mara was refused bash: refused
+        - introduce theo to mara (in the live view)
+        ");
+        assert_eq!(refused(Refusal::default()), "mara was refused bash: refused");
+    }
+
     #[test]
     fn a_failed_turn_runs_again_with_the_service_that_misses_the_least_and_has_not_failed() {
-        let explained = event(&failed(2, NextAttempt::GiveUp), &[], None).unwrap();
+        let explained = event(&failed(2, NextAttempt::GiveUp), &[], Refusal::default()).unwrap();
         let candidate = |id: &str, lacks| Candidate { service: ServiceId::new(id), lacks };
         let check = |candidates: &[Candidate], expect: Option<&str>| {
             assert_eq!(another_service(&explained, candidates), expect.map(ServiceId::new));

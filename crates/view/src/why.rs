@@ -7,6 +7,7 @@ use crate::{Because, Doing, NextAttempt, Outcome};
 use polity_llm::FailureKind;
 use polity_society::content::Capability;
 use polity_society::id::{AgentId, ApprovalId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -221,13 +222,14 @@ pub enum Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "remedy", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum WhyRemedy {
-    /// Introduce an agent that can help to the agent that needs help, so that they become contacts.
+    /// Introduce an agent to another agent, so that they become contacts.
     Introduce {
-        /// The agent that can help.
+        /// The agent that can help, or to which the other agent wanted to write.
         agent: AgentId,
-        /// The service of that agent.
-        service: ServiceId,
-        /// The agent that needs help.
+        /// The service of that agent, if the agent can help because of its service.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        service: Option<ServiceId>,
+        /// The agent that needs help, or that wanted to write.
         to: AgentId,
         /// The task of both.
         task: TaskId,
@@ -240,6 +242,23 @@ pub enum WhyRemedy {
         agent: AgentId,
         /// The service.
         service: ServiceId,
+    },
+    /// Give a role further groups of tools: `PATCH /api/roles/{role}` with `toolGroups`. The agents of the role can use
+    /// these groups from their next call on, unless something else denies them.
+    AllowGroups {
+        /// The role.
+        role: RoleId,
+        /// The agent that has the role: the agent whose call was refused, or an agent above it.
+        agent: AgentId,
+        /// The groups that the role lacks.
+        groups: Vec<ToolGroup>,
+        /// The groups that the role names now, and then the groups that it lacks.
+        tool_groups: Vec<ToolGroup>,
+    },
+    /// Add groups of tools to `tools.root` in `app.json`.
+    AllowRoot {
+        /// The groups.
+        groups: Vec<ToolGroup>,
     },
     /// Tell the agent to hire somebody who uses this service.
     Hire {

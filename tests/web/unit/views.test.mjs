@@ -82,7 +82,7 @@ test("what a running command uses is told, and what is not known is left out", (
   assert.equal(usesOf(texts("zh"), uses), "1 个进程, 内存 2.0 MB");
 });
 
-test("every kind of event, outcome, failure and next attempt of the runtime has its text and its group", () => {
+test("every kind of event, outcome, failure, next attempt and remedy of the runtime has its text, and each event its group", () => {
   const source = readFileSync(new URL("../../../crates/view/src/event.rs", import.meta.url), "utf8");
   const snake = (name) => name.replace(/\B[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
   const variants = (text, name) => {
@@ -103,6 +103,10 @@ test("every kind of event, outcome, failure and next attempt of the runtime has 
   for (const kind of variants(chat, "FailureKind")) assert.ok(`failure.${kind}` in en, kind);
   const contact = readFileSync(new URL("../../../crates/society/src/contact.rs", import.meta.url), "utf8");
   for (const how of variants(contact, "Source")) assert.ok(`source.${how}` in en, how);
+  const why = readFileSync(new URL("../../../crates/view/src/why.rs", import.meta.url), "utf8");
+  const remedies = variants(why, "WhyRemedy");
+  assert.ok(remedies.length > 10);
+  for (const remedy of remedies) assert.ok(`remedy.${remedy}` in en, remedy);
 });
 
 test("an event without artifacts has no chips", () => {

@@ -4,13 +4,18 @@
 use super::{Society, now, services};
 use crate::handles::Handles;
 use polity_decide::why::{
-    self, Able, Candidate, Ended, Help, Known, MOST_TOLD, OpenRequest, OpenTask, Parked, Party,
+    self, Able, Candidate, Denied, Denier, Ended, Help, Known, MOST_TOLD, OpenRequest, OpenTask, Parked,
+    Party, Refusal,
 };
 use polity_registry::{Service, Snapshot};
 use polity_routing::{FileTypes, Routable, Route, route};
+use polity_society::agent::Standing;
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Expects, MessageState};
+use polity_society::role::Role;
+use polity_society::rules::Denial;
+use polity_society::tool_group::ToolGroup;
 use polity_store::record::{Content, Record, ToolResult};
 use polity_store::view::doing::Moments;
 use polity_store::view::events::Side;
@@ -20,8 +25,8 @@ use polity_store::{
     tasks,
 };
 use polity_view::{
-    AgentFilter, AgentState, Doing, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE, MessageView,
-    Routing, SentRequest, Shown, TaskState, TaskView, Why, WhyFilter,
+    AgentFilter, AgentState, AgentView, Doing, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE,
+    MessageView, Routing, SentRequest, Shown, TaskState, TaskView, Why, WhyFilter,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -166,11 +171,11 @@ impl Asking<'_> {
                     None => Vec::new(),
                 };
                 let refusal = match event {
-                    Event::ToolCalled { task, agent, call: Some(call), error: Some(_), .. } => {
-                        let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                        self.refusal(&conversation, call).await?
+                    Event::ToolCalled { task, agent, call: Some(call), error: Some(code), .. } => {
+                        let caller = Conversation { agent: agent.clone(), task: task.clone() };
+                        self.refusal(&caller, call, code).await?
                     }
-                    _ => None,
+                    _ => Refusal::default(),
                 };
                 Ok(why::event(event, &before, refusal))
             }
@@ -229,13 +234,98 @@ impl Asking<'_> {
         Ok(why::parked(&Parked { agent, task, reason, limit, turns: &turns, before: &before }))
     }
 
-    /// Returns the text of the refusal that an agent got for a call; `None` if the result of the call has no such text.
-    async fn refusal(&mut self, conversation: &Conversation, call: &CallId) -> Result<Option<String>, Error> {
-        let result = records::result_of(self.connection, conversation, call).await?;
-        Ok(result.and_then(|record| match record {
-            Record::ToolFinished { result, .. } => said(&result),
-            _ => None,
-        }))
+    /// Reads the refusal of a call, and why the same call would be refused now. `code` is the code of the refusal.
+    async fn refusal(&mut self, caller: &Conversation, call: &CallId, code: &str) -> Result<Refusal, Error> {
+        let result = records::result_of(self.connection, caller, call).await?;
+        let Some(Record::ToolFinished { result, .. }) = result else { return Ok(Refusal::default()) };
+        let (ToolResult::Json(told) | ToolResult::Outside { content: Content::Json(told), .. }) = result
+        else {
+            return Ok(Refusal::default());
+        };
+        let text = told["message"].as_str().map(str::to_owned);
+        let mut refusal = Refusal { text, ..Refusal::default() };
+        let row = agents::get(self.connection, &caller.agent).await?;
+        if row.is_none_or(|row| row.standing == Standing::Ended) {
+            return Ok(refusal);
+        }
+        match code {
+            "tool_not_permitted" => {
+                // If a rule of the policy denied the call, the result names no groups.
+                let groups: Vec<ToolGroup> =
+                    serde_json::from_value(told["groups"].clone()).unwrap_or_default();
+                refusal.denied = self.denied(&caller.agent, &groups).await?;
+            }
+            "unknown_contact" => {
+                if let Some(meant) = told["to"].as_str() {
+                    refusal.stranger = self.stranger(caller, meant.trim()).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(refusal)
+    }
+
+    /// Returns what denies these groups of tools to an agent.
+    async fn denied(&mut self, caller: &AgentId, groups: &[ToolGroup]) -> Result<Vec<Denied>, Error> {
+        let chain = agents::chain(self.connection, caller).await?;
+        let rights = self.snapshot.settings.rights(&chain);
+        let mut found: Vec<(Option<AgentId>, Vec<ToolGroup>)> = Vec::new();
+        for group in groups {
+            for denial in rights.denials(group) {
+                let by = match denial {
+                    Denial::Settings => None,
+                    Denial::Role { agent, .. } => Some(agent),
+                };
+                match found.iter_mut().find(|(known, _)| *known == by) {
+                    Some((_, denied)) => denied.push(group.clone()),
+                    None => found.push((by, vec![group.clone()])),
+                }
+            }
+        }
+        let mut denied = Vec::new();
+        let mut roles = HashSet::new();
+        for (by, groups) in found {
+            let by = match by {
+                None => Denier::Settings,
+                Some(agent) => {
+                    let Some(role) = self.role_of(&agent).await? else { continue };
+                    // Several agents of the chain may have the same role.
+                    if !roles.insert(role.id.clone()) {
+                        continue;
+                    }
+                    Denier::Role { role: role.id, agent, names: role.tool_groups }
+                }
+            };
+            denied.push(Denied { by, groups });
+        }
+        Ok(denied)
+    }
+
+    async fn role_of(&mut self, agent: &AgentId) -> Result<Option<Role>, Error> {
+        let row = agents::get(self.connection, agent).await?;
+        match row.and_then(|row| row.role) {
+            Some(role) => roles::get(self.connection, &role).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the agent that the caller named but does not know. `meant` is the id of an agent of the task, or a name
+    /// that only one of these agents has.
+    async fn stranger(&mut self, caller: &Conversation, meant: &str) -> Result<Option<AgentId>, Error> {
+        let filter =
+            AgentFilter { task: Some(caller.task.clone()), limit: Some(MAX_PAGE), ..AgentFilter::default() };
+        let (agents, _) =
+            readings::agents::list(self.connection, &self.snapshot.catalogue, &Moments::default(), &filter)
+                .await?;
+        let is_meant = |agent: &&AgentView| {
+            let is_named = agent.role == meant || agent.name.as_deref() == Some(meant);
+            let is_of_task = agent.task.as_ref() == Some(&caller.task);
+            is_of_task && agent.state != AgentState::Ended && (is_named || agent.id.as_str() == meant)
+        };
+        let fitting: Vec<&AgentView> = agents.iter().filter(is_meant).collect();
+        let [found] = fitting[..] else { return Ok(None) };
+        let is_known = contacts::knows(self.connection, &caller.agent, &found.id).await?;
+        Ok((found.id != caller.agent && !is_known).then(|| found.id.clone()))
     }
 
     async fn task(&mut self, task: &TaskId) -> Result<Option<Why>, Error> {
@@ -411,12 +501,4 @@ fn takes(service: &Service, artifact: &Artifact) -> bool {
     let file_types = FileTypes::new(&service.file_types);
     let route = route(&Routable::of(artifact), &service.capabilities, &file_types);
     !matches!(route, Route::Describe(_))
-}
-
-/// Returns the text of a result that refuses a call.
-fn said(result: &ToolResult) -> Option<String> {
-    let (ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. }) = result else {
-        return None;
-    };
-    value.get("message").and_then(|message| message.as_str()).map(str::to_owned)
 }

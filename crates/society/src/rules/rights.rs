@@ -77,19 +77,23 @@ impl Rights {
         }
     }
 
-    /// Returns the reason why the agent may not use a group; `None` if it may use the group.
+    /// Returns the first reason why the agent may not use a group; `None` if it may use the group.
     pub fn denial(&self, group: &ToolGroup) -> Option<Denial> {
+        self.denials(group).into_iter().next()
+    }
+
+    /// Returns all reasons why the agent may not use a group: first the settings, then the roles, nearest first.
+    pub fn denials(&self, group: &ToolGroup) -> Vec<Denial> {
         if group.is_for_everybody() {
-            return None;
+            return Vec::new();
         }
         let names = self.servers.of(group);
-        if !self.root.iter().any(|grant| names.iter().any(|name| grant.gives(name))) {
-            return Some(Denial::Settings);
-        }
+        let root_has_it = self.root.iter().any(|grant| names.iter().any(|name| grant.gives(name)));
+        let settings = (!root_has_it).then_some(Denial::Settings);
         let gives = |link: &Link| link.groups.iter().any(|given| names.contains(given));
         let denies = |link: &&Link| !link.groups.is_empty() && !gives(link);
-        let link = self.chain.iter().find(denies)?;
-        Some(Denial::Role { agent: link.agent.clone(), role: link.role.clone() })
+        let denial = |link: &Link| Denial::Role { agent: link.agent.clone(), role: link.role.clone() };
+        settings.into_iter().chain(self.chain.iter().filter(denies).map(denial)).collect()
     }
 
     /// Returns the groups in `existing` that the agent may use.
@@ -151,6 +155,26 @@ mod tests {
                 prop_assert_eq!(rights.decide(&group), expect);
                 prop_assert_eq!(rights.denial(&group).is_some(), expect == Verdict::Deny);
                 prop_assert_eq!(rights.among(all()).contains(&group), expect == Verdict::Allow);
+            }
+        }
+
+        #[test]
+        fn a_group_is_allowed_once_everything_that_denied_it_gives_it(root in grants(), chain in chain()) {
+            let agent = |number: usize| AgentId::new(format!("a{number}"));
+            let links = chain.into_iter().enumerate();
+            let chain: Vec<Link> = links.map(|(number, link)| Link { agent: agent(number), ..link }).collect();
+            for group in all() {
+                let (mut root, mut chain) = (root.clone(), chain.clone());
+                for denial in Rights::of(&root, &chain).denials(&group) {
+                    match denial {
+                        Denial::Settings => root.push(Grant::Group(group.clone())),
+                        Denial::Role { agent, .. } => {
+                            let mut restricting = chain.iter_mut().filter(|link| link.agent == agent);
+                            restricting.next().unwrap().groups.push(group.clone());
+                        }
+                    }
+                }
+                prop_assert_eq!(Rights::of(&root, &chain).decide(&group), Verdict::Allow);
             }
         }
 

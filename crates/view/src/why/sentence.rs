@@ -4,6 +4,7 @@ use super::{Fact, WhyRemedy};
 use crate::{Because, Doing, NextAttempt, Outcome, elapsed};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
+use polity_society::tool_group::ToolGroup;
 
 impl Fact {
     /// Describes the fact as a clause without a full stop, at the time `now` in milliseconds since 1970. The text may
@@ -99,12 +100,19 @@ impl WhyRemedy {
     /// empty for none.
     pub fn sentence(&self, options: &str) -> String {
         match self {
-            Self::Introduce { agent, service, to, .. } => {
+            Self::Introduce { agent, service: Some(service), to, .. } => {
                 format!("introduce {agent}, which is on {service}, to {to} (in the live view)")
+            }
+            Self::Introduce { agent, service: None, to, .. } => {
+                format!("introduce {agent} to {to} (in the live view)")
             }
             Self::UseService { agent, service, .. } => {
                 format!("give the role of {agent} the service {service} (in the live view)")
             }
+            Self::AllowGroups { agent, groups, .. } => {
+                format!("give the role of {agent} the tools of {} (in the live view)", listed(groups))
+            }
+            Self::AllowRoot { groups } => format!("add {} to tools.root in app.json", listed(groups)),
             Self::Hire { agent, task, service } => {
                 format!(
                     "have {agent} hire somebody on {service}: polity send --to {agent} --task {task}{options} …"
@@ -148,6 +156,10 @@ impl WhyRemedy {
 
 fn names(services: &[ServiceId]) -> String {
     services.iter().map(ServiceId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn listed(groups: &[ToolGroup]) -> String {
+    groups.iter().map(ToolGroup::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn only(takes: &[Capability]) -> String {
@@ -206,7 +218,7 @@ mod tests {
         ];
         let remedy = WhyRemedy::Introduce {
             agent: AgentId::new("seer-2222"),
-            service: ServiceId::new("eyes"),
+            service: Some(ServiceId::new("eyes")),
             to: mara,
             task: TaskId::new("t-1"),
         };

@@ -35,9 +35,14 @@ export function showWhy(app, id, title, body, signal) {
   }
 
   function remedyRow(one) {
-    const words = h("span", {}, t.parts(`remedy.${one.remedy}`, valuesOf(app, one)));
+    const words = h("span", {}, t.parts(wordsOf(one), valuesOf(app, one)));
     const act = actionOf(one);
     return [words, " ", act ? button(t(`remedy.${one.remedy}.do`), act, { class: "primary" }) : null];
+  }
+
+  /** Returns the key of a remedy's words. An introduction has other words if the service of the agent does not matter. */
+  function wordsOf(one) {
+    return one.remedy === "introduce" && !one.service ? "remedy.introduce.contact" : `remedy.${one.remedy}`;
   }
 
   /**
@@ -46,10 +51,14 @@ export function showWhy(app, id, title, body, signal) {
    */
   function actionOf(one) {
     switch (one.remedy) {
-      case "introduce":
+      case "introduce": {
+        const hint = one.service ? t("remedy.introduce.text", { service: one.service }) : t("remedy.introduce.contact.text");
         return () => tried(() => api.write({ to: one.to, task: one.task,
-          payload: { message_type: "introduction_response", target_agent: { id: one.agent }, usage_hint: t("remedy.introduce.text", { service: one.service }) } },
+          payload: { message_type: "introduction_response", target_agent: { id: one.agent }, usage_hint: hint } },
         crypto.randomUUID()));
+      }
+      case "allow_groups":
+        return () => tried(() => api.patchRole(one.role, { toolGroups: one.toolGroups }));
       case "use_service":
         return () => tried(() => api.patchRole(one.role, { serviceId: one.service }));
       case "resume":
@@ -138,6 +147,7 @@ function valuesOf(app, what) {
     service: strong, fallback: strong,
     since: (at) => time(app, at),
     services: (ids) => h("span", {}, some(ids, strong)),
+    groups: (names) => h("span", {}, some(names, (name) => h("code", {}, name))),
     takes: (names) => names.map(capability).join(", "),
     capability,
     sent: (number) => sentLink(app, number),
