@@ -245,7 +245,8 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
 /// before the end of the job, or `None` if this machine cannot do the job.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
-    let polity = home(&server, &json!({"language": "en"}));
+    let policy = json!([{"tool": "bash", "decide": "allow"}]);
+    let polity = home(&server, &json!({"language": "en", "tools": {"policy": policy}}));
     let project = repository(&polity);
     if cannot_be_done(project.as_ref()) {
         return None;

@@ -403,6 +403,9 @@ fn a_question_in_one_task_does_not_hide_a_request_at_the_server_for_another() {
     let question = stuck(&now, "approval");
     assert_eq!(&question["task"], second, "{question}");
     assert_eq!(question["remedies"][0]["remedy"], "decide", "{question}");
+    let prompt = posted["id"].as_str().expect("a message");
+    let why = society.daemon.call(&format!("GET /api/why/{prompt}"), b"").json();
+    assert_eq!(why["remedies"], json!([{"remedy": "decide", "approval": question["approval"]}]), "{why}");
     let metrics = society.daemon.call("GET /metrics", b"").body;
     for line in ["polity_agents{state=\"thinking\"} 1\n", "polity_agents{state=\"asking\"} 0\n"] {
         assert!(metrics.contains(line), "{line} is not in: {metrics}");

@@ -37,7 +37,7 @@ fn faults(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_released_program_is_stripped_of_its_symbols() {
+fn the_release_profile_strips_symbols() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let manifest = std::fs::read_to_string(manifest).expect("the manifest of the workspace");
     assert_eq!(faults(&manifest), Vec::<String>::new());

@@ -46,10 +46,7 @@ fn commands(readme: &str, name: &str) -> String {
 fn the_first_commands_of_the_readme() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readme = std::fs::read_to_string(project.join("README.md")).expect("the README");
-    // At the sandbox level `partial`, the user would be asked about the command of the rehearsal.
-    let policy = json!([{"group": "command", "decide": "allow"}]);
-    let home =
-        Polity::new(&json!({"services": []}), &json!({"discover": false, "tools": {"policy": policy}}));
+    let home = Polity::new(&json!({"services": []}), &json!({"discover": false}));
     let checkout = home.home().join("checkout");
     for directory in ["examples", "config"] {
         std::fs::create_dir_all(checkout.join(directory)).expect("a directory");

@@ -154,7 +154,7 @@ impl Follower {
             };
             let is_news = match self.reach {
                 Reach::Daemon => true,
-                Reach::Unknown => attempts > 1,
+                Reach::Unknown => attempts > 1 && error.is_of_absence(),
                 Reach::Lost => false,
             };
             if is_news {

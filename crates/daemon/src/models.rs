@@ -2,19 +2,22 @@
 //! out. The scheme of a service's base URL decides whether a server or a rehearsal model is called.
 
 use crate::hands::{hands, hands_without_servers};
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use polity_hands::command::{BASH, Commands};
 use polity_hands::table::Hands;
 use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Listener, Reply, Request};
 use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
 use polity_runtime::Parts;
+use polity_society::policy::Confinement;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Returns the models, the tools and the configuration for a society that works in this process.
 pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Parts {
     let hands = hands(data, &registry);
-    let model = Models { http: HttpModel::default(), rehearsal: RehearsalModel };
+    let model = Models { http: HttpModel::default(), commands: hands.commands().cloned() };
     with_model(registry, Arc::new(model), hands)
 }
 
@@ -33,7 +36,20 @@ fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>, hands: Hands) 
 /// A model that passes each call either to a server over HTTP or to a rehearsal model.
 struct Models {
     http: HttpModel,
-    rehearsal: RehearsalModel,
+    commands: Option<Arc<Commands>>,
+}
+
+impl Models {
+    /// Returns a request as the rehearsal gets it. Outside a full sandbox, polity asks the person about each command,
+    /// and a rehearsal in a pipe would end with the question. So the rehearsal runs commands only in a full sandbox.
+    fn for_rehearsal(&self, request: &Request) -> Request {
+        let mut request = request.clone();
+        let confinement = self.commands.as_ref().map(|commands| commands.confinement());
+        if confinement != Some(Confinement::Full) {
+            request.tools.retain(|tool| tool.name != BASH);
+        }
+        request
+    }
 }
 
 impl ChatModel for Models {
@@ -44,7 +60,7 @@ impl ChatModel for Models {
         listener: &'a dyn Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         if endpoint.base_url.starts_with(SCHEME) {
-            self.rehearsal.call(endpoint, request, listener)
+            ready(Ok(polity_rehearsal::answer(&self.for_rehearsal(request), &endpoint.model))).boxed()
         } else {
             self.http.call(endpoint, request, listener)
         }

@@ -42,8 +42,8 @@ async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told
     }
 }
 
-/// Tells an agent that its command has ended. Does nothing if the agent was told before, or if the task of the command
-/// is over. The notice quotes the output of the command. So the sources of the output are noted as sources that the
+/// Tells an agent that its command has ended. Does nothing if the agent was told before, if the command was stopped
+/// together with its agent, or if the task of the command is over. The notice quotes the output of the command. So the sources of the output are noted as sources that the
 /// agent has seen.
 pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
     let snapshot = registry.current();
@@ -51,8 +51,7 @@ pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded
         Box::pin(async move {
             let CommandEnded { agent, task, id, command, end, last_lines, sources } = ended;
             let owner = Conversation { agent: agent.clone(), task: task.clone() };
-            commands::ended(tx, &owner, &id).await?;
-            if !tasks::is_open(&mut tx.connection, &task).await? {
+            if !commands::ended(tx, &owner, &id).await? || !tasks::is_open(&mut tx.connection, &task).await? {
                 return Ok(());
             }
             let notice = Notice::CommandEnded { id, command, end, lines: last_lines };

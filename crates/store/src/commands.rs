@@ -9,7 +9,7 @@ const STARTED: &str =
     "INSERT INTO commands (id, agent, task, request, state) VALUES (?1, ?2, ?3, ?4, 'running')
     ON CONFLICT (id) DO NOTHING";
 const ENDED: &str = "INSERT INTO commands (id, agent, task, state) VALUES (?1, ?2, ?3, 'ended')
-    ON CONFLICT (id) DO UPDATE SET state = 'ended'";
+    ON CONFLICT (id) DO UPDATE SET state = 'ended' WHERE state <> 'ended'";
 const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE state = 'running'
     AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task = ?2)";
 
@@ -32,13 +32,14 @@ pub async fn started(
     Ok(())
 }
 
-/// Notes that a command has ended.
-pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<(), Error> {
+/// Notes that a command has ended. Returns whether this is new. It is not new if the end was noted before, or if the
+/// command was stopped together with its agent or its task.
+pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<bool, Error> {
     let query =
         polity_sql::query(ENDED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
-    query.execute(&mut tx.connection).await?;
+    let done = query.execute(&mut tx.connection).await?;
     polity_points::point!("commands::ended");
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
 /// Notes that background commands were stopped: the commands of one agent or of all agents, in one task or in all tasks.

@@ -8,8 +8,8 @@ pub use between::{
     Streak, first_between, last_told_user, said_before, sent_to_person, settle_interim, streak, was_told,
 };
 pub use requests::{
-    RequestsOf, Unanswered, answer, close_requests, fail, give_up, mark_reminded, open_requests, owed,
-    pending, questions, release, requests, requests_of, unanswered, waits,
+    RequestsOf, Unanswered, answer, close_requests, fail, give_up, mark_reminded, open_in, open_requests,
+    owed, pending, questions, release, requests, requests_of, unanswered, waits,
 };
 pub(crate) use row::{read, state};
 

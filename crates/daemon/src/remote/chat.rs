@@ -162,7 +162,8 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
     } else {
         client.follow(newest, EventFilter::default())
     };
-    let client = client.waiting();
+    // A person at a terminal sees the connection in the foot of the chat.
+    let client = if interactive { client.waiting() } else { client.waiting_aloud(complain) };
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     if interactive {

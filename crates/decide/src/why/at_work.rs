@@ -138,7 +138,9 @@ impl<'a> Telling<'a> {
     /// Adds a request without an answer, and describes its receiver.
     fn request(&mut self, open: OpenRequest, task: &TaskId) {
         let (message, from, to) = (open.message.clone(), AgentId::new(open.from.clone()), open.to.clone());
-        self.why.chain.push(open.fact());
+        if !self.names(&open) {
+            self.why.chain.push(open.fact());
+        }
         if to.is_user() {
             self.remedy(WhyRemedy::Answer { message, agent: from, task: task.clone() });
         } else {
@@ -310,6 +312,18 @@ mod tests {
         insta::assert_snapshot!(words(&request(&to_person, &task(), &HashMap::new())), @r"
         you have not answered m000000004 of mara, sent 1 min ago
         - answer m000000004: polity send --to mara --task t-1 …
+        ");
+    }
+
+    #[test]
+    fn a_request_between_agents_that_wait_for_each_other_is_told_once() {
+        let all = parties(&[("mara", waiting(&[(5, "theo")])), ("theo", waiting(&[(4, "mara")]))]);
+        insta::assert_snapshot!(words(&request(&asked(4, "theo", "mara"), &task(), &all)), @r"
+        mara has not answered m000000004 of theo, sent 1 min ago
+        mara is waiting for theo, 1 min
+        theo has not answered m000000005 of mara, sent 1 min ago
+        theo is waiting for mara, 1 min
+        - stop the work of mara, so that nobody waits for it: polity stop mara
         ");
     }
 

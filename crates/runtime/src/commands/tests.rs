@@ -50,3 +50,18 @@ async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     tell(&world.store, &world.registry, ended(&world, "cmd-3")).await.unwrap();
     assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
 }
+
+/// The command ends by itself after the person has stopped its agent, and before the process notices the stop.
+#[tokio::test]
+async fn the_end_of_a_command_does_not_wake_an_agent_that_was_stopped() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let root = world.of("root");
+    let id = CommandId::new("cmd-1");
+    world.write(move |tx| Box::pin(async move { commands::started(tx, &root, &id, None).await })).await;
+    let target = crate::steer::Target::Agent(AgentId::root());
+    crate::steer::stop(&world.store, world.registry.current(), target).await.unwrap();
+    world.say("user", "root", json!("go on")).await;
+    tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
+    assert_eq!(told(&world).await, [""; 0]);
+}

@@ -86,7 +86,7 @@ impl Facts {
         let working = active.iter().map(|active| active.who.agent.clone());
         let ids: BTreeSet<AgentId> = working.chain(found.iter().flat_map(Found::cured)).collect();
         let ids: Vec<AgentId> = ids.into_iter().collect();
-        let agents = readings::agents::several(connection, &snapshot.catalogue, moments, &ids).await?;
+        let agents = readings::agents::several(connection, &snapshot.catalogue, moments, &ids, None).await?;
         let agents: HashMap<AgentId, AgentView> =
             agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
         let conversations: Vec<Conversation> = active.iter().map(|active| shown(active, &agents)).collect();

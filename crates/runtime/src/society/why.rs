@@ -330,8 +330,12 @@ impl Asking<'_> {
 
     async fn task(&mut self, task: &TaskId) -> Result<Option<Why>, Error> {
         let Some(view) = readings::tasks::get(self.connection, task).await? else { return Ok(None) };
-        let unanswered = messages::unanswered(self.connection, task).await?.into_iter();
+        let unanswered = match view.state {
+            TaskState::Open => messages::open_in(self.connection, task).await?,
+            TaskState::Idle => messages::unanswered(self.connection, task).await?,
+        };
         let open: Vec<OpenRequest> = unanswered
+            .into_iter()
             .map(|request| OpenRequest {
                 message: request.id,
                 from: request.from,
@@ -380,13 +384,20 @@ impl Asking<'_> {
         Ok(why::open_task(&facts, &parties))
     }
 
-    /// Reads what these agents do, and what the agents do for which they wait.
-    async fn parties(&mut self, first: &[AgentId]) -> Result<HashMap<AgentId, Party>, Error> {
+    /// Reads what these agents do, in one task or in all tasks, and what the agents do for which they wait.
+    async fn parties(
+        &mut self,
+        first: &[AgentId],
+        task: Option<&TaskId>,
+    ) -> Result<HashMap<AgentId, Party>, Error> {
+        let in_task =
+            task.map(|task| self.handles.board.moments(Some(task), polity_store::now().as_millis()));
+        let moments = in_task.as_ref().unwrap_or(self.moments);
         let mut parties = HashMap::new();
         let mut next = first.to_vec();
         while !next.is_empty() && parties.len() < MOST_TOLD {
             let catalogue = &self.snapshot.catalogue;
-            let found = readings::agents::several(self.connection, catalogue, self.moments, &next).await?;
+            let found = readings::agents::several(self.connection, catalogue, moments, &next, task).await?;
             next.clear();
             for agent in found {
                 let before = match agent.state.is_at_work() {
@@ -422,7 +433,8 @@ impl Asking<'_> {
                 }
             }
         }
-        let parties = self.parties(std::slice::from_ref(agent)).await?;
+        // Root takes part in all tasks, and any other agent in one. An agent may wait for root in its own task.
+        let parties = self.parties(std::slice::from_ref(agent), view.task.as_ref()).await?;
         Ok(why::agent(agent, &parties))
     }
 
@@ -434,8 +446,10 @@ impl Asking<'_> {
             MessageState::Unanswered | MessageState::Failed => {
                 vec![Fact::Unanswered { message: id, from, to: to.clone(), since: Some(since) }]
             }
+            // The receiver has not got the message yet.
+            MessageState::Delayed => return Ok(None),
             _ if message.expects == Expects::Answer && message.answered_by.is_none() => {
-                let parties = self.parties(std::slice::from_ref(&to)).await?;
+                let parties = self.parties(std::slice::from_ref(&to), Some(&message.task)).await?;
                 let open = OpenRequest { message: id, from, to, since };
                 return Ok(Some(why::request(&open, &message.task, &parties)));
             }

@@ -102,7 +102,11 @@ const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_request
 /// The unanswered requests of a task, in every state except `bounced`.
 const UNANSWERED: &str = "SELECT id, sender, receiver, created_at FROM messages INDEXED BY messages_of_task
     WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state <> 'bounced' ORDER BY seq LIMIT ?2";
-/// The most requests that [`unanswered`] returns.
+/// A request from an agent whose turn has failed is not open: the agent was told, and waits no longer.
+const OPEN_IN: &str = "SELECT id, sender, receiver, created_at FROM messages INDEXED BY messages_of_task
+    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL
+        AND (state IN ('queued', 'in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq LIMIT ?2";
+/// The most requests that [`unanswered`] and [`open_in`] return.
 const MOST_UNANSWERED: i64 = 100;
 
 /// All statements of this file; tests check them against the schema.
@@ -123,6 +127,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     CLOSE_REQUESTS,
     QUESTIONS,
     UNANSWERED,
+    OPEN_IN,
 ];
 
 /// Notes the answer of a request. Only the first answer is stored.
@@ -305,7 +310,20 @@ pub struct Unanswered {
 /// Returns the oldest unanswered requests of a task. Bounced requests do not count. A request whose turn has failed
 /// counts.
 pub async fn unanswered(connection: &mut Connection, task: &TaskId) -> Result<Vec<Unanswered>, Error> {
-    let query = polity_sql::query(UNANSWERED).bind(task.as_str()).bind(MOST_UNANSWERED);
+    without_answer(connection, UNANSWERED, task).await
+}
+
+/// Returns the oldest requests of a task whose answer somebody still awaits. Requests that are not due yet do not count.
+pub async fn open_in(connection: &mut Connection, task: &TaskId) -> Result<Vec<Unanswered>, Error> {
+    without_answer(connection, OPEN_IN, task).await
+}
+
+async fn without_answer(
+    connection: &mut Connection,
+    statement: &'static str,
+    task: &TaskId,
+) -> Result<Vec<Unanswered>, Error> {
+    let query = polity_sql::query(statement).bind(task.as_str()).bind(MOST_UNANSWERED);
     let read = |row: &Row| Unanswered {
         id: MessageId::new(row.get::<String, _>("id")),
         from: row.get("sender"),

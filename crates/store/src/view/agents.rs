@@ -125,18 +125,20 @@ pub async fn get(
     Ok(complete(connection, agents, catalogue, moments, None).await?.pop())
 }
 
-/// Returns the agents with these ids, in any order. Ids without an agent are skipped.
+/// Returns the agents with these ids, in any order, with what they do in one task or in all tasks. Ids without an agent
+/// are skipped.
 pub async fn several(
     connection: &mut Connection,
     catalogue: &Catalogue,
     moments: &Moments,
     ids: &[AgentId],
+    task: Option<&TaskId>,
 ) -> Result<Vec<AgentView>, Error> {
-    let mut query = select(None);
+    let mut query = select(task);
     query.push(" AND id IN (SELECT value FROM json_each(").push_bind(json!(ids).to_string()).push("))");
     let rows = query.build().fetch_all(&mut *connection).await?;
     let bare = rows.iter().map(|row| Ok(read(row, catalogue)?.1)).collect::<Result<Vec<_>, Error>>()?;
-    complete(connection, bare, catalogue, moments, None).await
+    complete(connection, bare, catalogue, moments, task).await
 }
 
 /// Begins a statement that selects all agents. Callers add conditions to the statement.
