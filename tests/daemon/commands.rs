@@ -29,13 +29,12 @@ fn runs(asked: &Conversation, command: &str, times: usize) -> Answer {
 
 /// Returns the results of the commands in the newest request. Returns `None` if this machine has no sandbox, because
 /// agents have no commands then.
-#[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn results(server: &ScriptedServer) -> Option<Vec<ToolResult>> {
     let asked = last_asked(server);
     if asked.offered_tools().contains(&"bash") {
         return Some(asked.results_of("bash"));
     }
-    println!("not checked: this machine has no sandbox");
+    polity_tests::tell("not checked: this machine has no sandbox");
     None
 }
 
@@ -83,7 +82,7 @@ fn a_command_has_the_network_that_the_settings_name() {
         run(&polity, &["work"]).expect_code(0);
         let Some(results) = results(&server) else { return };
         if printed(&results[0]) == "no bash\n" {
-            println!("not checked: the shell of commands cannot open connections");
+            polity_tests::tell("not checked: the shell of commands cannot open connections");
             return;
         }
         assert_eq!(printed(&results[0]), expect, "{network}: {:?}", results[0]);
@@ -163,7 +162,7 @@ fn writer_with_commands(asked: &Conversation) -> Answer {
 #[test]
 fn a_command_runs_in_the_worktree_of_its_agent() {
     if Command::new("git").arg("--version").output().is_err() {
-        println!("not checked: git is not installed");
+        polity_tests::tell("not checked: git is not installed");
         return;
     }
     let server = ScriptedServer::start(writer_with_commands);

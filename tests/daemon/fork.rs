@@ -319,7 +319,7 @@ fn editor(asked: &Conversation) -> Answer {
 #[test]
 fn a_fork_has_files_of_its_own_as_they_stood_at_the_turn() {
     if Command::new("git").arg("--version").output().is_err() {
-        println!("not checked: git is not installed");
+        polity_tests::tell("not checked: git is not installed");
         return;
     }
     let server = ScriptedServer::start(editor);

@@ -50,11 +50,12 @@ fn mender(asked: &Conversation) -> Answer {
 }
 
 /// Returns whether commands were refused because this machine has no sandbox. If so, prints that the test was skipped.
-#[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn no_commands(said: &str) -> bool {
     let refused = said.contains("sandbox");
     if refused {
-        println!("not checked: this machine has no sandbox, so commands are refused: {said}");
+        polity_tests::tell(&format!(
+            "not checked: this machine has no sandbox, so commands are refused: {said}"
+        ));
     }
     refused
 }
@@ -184,7 +185,7 @@ fn two_agents(asked: &Conversation) -> Answer {
 #[test]
 fn the_work_of_a_worktree_is_committed_by_its_agent_and_merged() {
     if git(Path::new("."), &["--version"]).is_none() {
-        println!("not checked: git is not installed");
+        polity_tests::tell("not checked: git is not installed");
         return;
     }
     let server = ScriptedServer::start(two_agents);
@@ -478,7 +479,7 @@ fn running_commands_are_shown_with_their_output_in_the_background_and_in_the_for
     let posted = daemon.call("POST /api/messages", message.to_string().as_bytes()).json();
     server.wait_until(Duration::from_secs(60), |requests| !requests.is_empty());
     if !server.requests()[0].conversation().offered_tools().contains(&"bash") {
-        println!("not checked: this machine has no sandbox");
+        polity_tests::tell("not checked: this machine has no sandbox");
         return;
     }
 

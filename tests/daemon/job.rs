@@ -228,7 +228,6 @@ fn no_command_ran_twice(project: &Path) {
 
 /// The job needs git and bubblewrap. If one of them is not installed, prints that this test was skipped and returns
 /// `true`.
-#[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     let missing = match project {
         None => Some("git"),
@@ -236,7 +235,7 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
         Some(_) => None,
     };
     if let Some(missing) = missing {
-        println!("not checked: {missing} is not installed");
+        polity_tests::tell(&format!("not checked: {missing} is not installed"));
     }
     missing.is_some()
 }

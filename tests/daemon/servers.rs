@@ -297,7 +297,7 @@ fn a_server_in_a_sandbox_is_called_and_sees_nothing_of_the_person() {
         run(&polity, &["work"]).expect_code(0);
         let services = polity.run(&["services", "--data", "data"]).expect_code(0).stdout;
         if services.contains("this machine has no sandbox") {
-            println!("not checked: {services}");
+            polity_tests::tell(&format!("not checked: {services}"));
             return;
         }
         assert!(services.contains("connected"), "{services}");

@@ -28,6 +28,8 @@ mod layer;
 
 mod network;
 
+mod told;
+
 #[cfg(test)]
 mod raw_http;
 
@@ -38,4 +40,5 @@ pub use network::{in_own_network, in_own_network_with_names};
 pub use process::{Output, Polity, Running};
 pub use server::{Captured, ScriptedServer};
 pub use society::{doubled_reports, society};
+pub use told::tell;
 pub use validity::{conversation_problems, schema_problems};

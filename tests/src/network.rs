@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::told::tell;
+
 /// Settings of the resolver: ask the server at 127.0.0.1, port 53. The time limit is long. With a short one, the
 /// resolver could ask twice on a busy machine.
 const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n";
@@ -57,7 +59,6 @@ pub fn in_own_network_with_names(test: &str, addresses: &[&str]) {
 /// Runs the shell commands `setup` and then an ignored test, in namespaces of these kinds. If the test prints lines
 /// about what it has not checked, prints these lines, too.
 #[track_caller]
-#[expect(clippy::print_stdout, reason = "who reads the log of the tests must see what they did not check")]
 fn run_apart(kinds: &[&str], setup: &str, variables: &[(&str, &OsStr)], test: &str) {
     let own = |commands: &str| {
         let mut unshared = Command::new("unshare");
@@ -73,7 +74,7 @@ fn run_apart(kinds: &[&str], setup: &str, variables: &[(&str, &OsStr)], test: &s
             Err(error) => Some(error.to_string()),
         };
     if let Some(reason) = refused {
-        println!("skipped: this machine allows no network namespace for {test}: {reason}");
+        tell(&format!("skipped: this machine allows no network namespace for {test}: {reason}"));
         return;
     }
     let program = std::env::current_exe().expect("this program");
@@ -86,6 +87,6 @@ fn run_apart(kinds: &[&str], setup: &str, variables: &[(&str, &OsStr)], test: &s
         format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");
     for (_, unchecked) in said.lines().filter_map(|line| line.split_once("not checked: ")) {
-        println!("not checked: {unchecked}");
+        tell(&format!("not checked: {unchecked}"));
     }
 }

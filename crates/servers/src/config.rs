@@ -89,13 +89,30 @@ impl Eq for Secret {}
 impl Launch {
     /// Replaces each secret of this server by `[secret]` in a text that people or models will read.
     pub(crate) fn hide_secrets(&self, text: &str) -> String {
+        self.secrets().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
+    }
+
+    /// If a text that was cut ends with the beginning of a secret, returns the text without this end.
+    pub(crate) fn without_cut_secret<'t>(&self, cut: &'t str) -> &'t str {
+        // The cut may have split a character.
+        let text = cut.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let beginning = |secret: &str| {
+            let mut ends = (1..secret.len()).rev().filter_map(|end| secret.get(..end));
+            ends.find(|beginning| text.ends_with(*beginning)).map_or(0, str::len)
+        };
+        match self.secrets().map(beginning).max() {
+            None | Some(0) => cut,
+            Some(longest) => &text[..text.len() - longest],
+        }
+    }
+
+    fn secrets(&self) -> impl Iterator<Item = &str> {
         let (values, query) = match self {
             Self::Process(process) => (process.env.values(), None),
             Self::Http(http) => (http.headers.values(), http.url.query()),
         };
         let values = values.map(|value| value.expose().strip_prefix("Bearer ").unwrap_or(value.expose()));
-        let hidden = values.chain(query).filter(|value| value.len() >= LEAST_SECRET);
-        hidden.fold(text.to_owned(), |text, value| text.replace(value, "[secret]"))
+        values.chain(query).filter(|value| value.len() >= LEAST_SECRET)
     }
 }
 

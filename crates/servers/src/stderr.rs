@@ -58,9 +58,12 @@ async fn drain(
     last: LastLine,
 ) {
     let mut logged = 0;
+    let most = bounds.line_chars.saturating_mul(4);
     let mut log = |line: &[u8]| {
-        // Hide secrets first: the beginning of a secret that is cut would not be recognized.
-        let line = on_one_line(&launch.hide_secrets(&String::from_utf8_lossy(line)), bounds.line_chars);
+        let text = String::from_utf8_lossy(line);
+        let text = if line.len() == most { launch.without_cut_secret(&text) } else { &text };
+        // Hide secrets before the line is cut again: the beginning of a secret would not be recognized.
+        let line = on_one_line(&launch.hide_secrets(text), bounds.line_chars);
         if line.is_empty() {
             return;
         }
@@ -70,7 +73,6 @@ async fn drain(
         logged += 1;
         last.set(line);
     };
-    let most = bounds.line_chars.saturating_mul(4);
     let mut line = Vec::new();
     let mut buffer = [0; 8192];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
@@ -111,6 +113,18 @@ mod tests {
         let server = ServerName::new("s").unwrap();
         drain(written.as_slice(), server, launch(&[("KEY", "abcdefghijklmnop")]), bounds, last.clone()).await;
         assert_eq!(last.get(), "the key is [secret]");
+    }
+
+    /// Only the first 80 bytes of a line are kept here. The white space then becomes shorter, so the end of these bytes
+    /// would be shown.
+    #[tokio::test]
+    async fn the_beginning_of_a_secret_at_the_cut_is_not_shown() {
+        let last = LastLine::default();
+        let bounds = Bounds { line_chars: 20, ..Bounds::default() };
+        let written = format!("key:{}abcdefghijklmnop\n", " ".repeat(70));
+        let server = ServerName::new("s").unwrap();
+        drain(written.as_bytes(), server, launch(&[("KEY", "abcdefghijklmnop")]), bounds, last.clone()).await;
+        assert_eq!(last.get(), "key:");
     }
 
     /// `drain` reads all of standard error, however long it is, and keeps a single short line.

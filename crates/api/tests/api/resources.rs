@@ -141,6 +141,8 @@ async fn every_route_is_good_for_something() {
     assert!(
         daemon.get(&format!("/api/services/{service}")).await.ok()["usage"]["calls"].as_u64().unwrap() > 0
     );
+    let tried = daemon.call("POST", &format!("/api/services/{service}/try")).await.ok();
+    assert_eq!(tried["id"], services[0]["id"]);
     assert_eq!(daemon.get("/api/servers").await.ok(), json!([]));
     assert_eq!(daemon.get(&format!("/api/commands?agent=root&task={task}")).await.ok(), json!([]));
     let config = daemon.get("/api/config").await.ok();
