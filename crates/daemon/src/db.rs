@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, USAGE};
 use crate::output::bytes;
-use crate::output::{complain, print};
+use crate::output::{Elapsed, complain, print};
 use crate::places::{self, Care};
 use crate::suggested::repeating;
 use clap::Subcommand;
@@ -44,7 +44,9 @@ pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
 /// Prints each damaged part of the stored data, and whether the stored data as a whole are in order.
 async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
+    let checking = Elapsed::begin("checking the data");
     let checked = maintenance::check(&data.path).await?;
+    drop(checking);
     tell(&checked.damage);
     print(&repeating(&summary(&data.path, &checked)))?;
     Ok(if checked.damage.is_empty() { 0 } else { USAGE })
@@ -53,7 +55,9 @@ async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
 /// Copies all undamaged stored data into a new directory, and prints which parts of the data are damaged.
 async fn back_up(data: Option<PathBuf>, to: &Path) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
+    let copying = Elapsed::begin("copying the data");
     let done = maintenance::back_up(&data.path, to).await?;
+    drop(copying);
     tell(&done.damage);
     let (database, stored) = (bytes(done.database), files(done.stored));
     let missing = match done.damage.len() {

@@ -10,6 +10,7 @@ mod sandbox;
 mod services;
 
 use crate::failure::Failure;
+use crate::output::Elapsed;
 use crate::places;
 use crate::running::Running;
 use crate::values::duration;
@@ -80,7 +81,10 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let inquirer = Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
     let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
     let data_path = places::data_path(arguments.data)?;
+    let elapsed = if arguments.json { Elapsed::hidden() } else { Elapsed::begin("examining") };
+    let asking = elapsed.step("asking", "the daemon");
     let running = Running::looked_at(Some(data_path.clone()), arguments.config.as_ref()).await?;
+    drop(asking);
     let of_daemon = running.as_ref().and_then(Running::directory);
     let config = places::config(arguments.config.or(of_daemon));
 
@@ -89,18 +93,31 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
             Ok(config) => config,
             Err(failure) => return Ok((vec![configuration::missing(failure)], Vec::new(), Discover::Off)),
         };
+        let reading = elapsed.step("reading", "the configuration");
         let (section, registry) = configuration::look(config, network, running.as_ref()).await;
+        drop(reading);
         let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
         let snapshot = registry.current();
-        let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await;
+        let (examined, corrections) =
+            services::look(&snapshot.catalogue, &inquirer, network, times, &elapsed).await;
         let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
         Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
     };
-    let (configured, (mut of_data, mut mended), of_sandbox) =
-        tokio::join!(configured, data::look(&data_path, &inquirer, network, mode), sandbox::look());
+    let of_data = async {
+        let _checking = elapsed.step("checking", "the data directory");
+        data::look(&data_path, &inquirer, network, mode).await
+    };
+    let of_sandbox = async {
+        let _trying = elapsed.step("trying", "the sandbox");
+        sandbox::look().await
+    };
+    let (configured, (mut of_data, mut mended), of_sandbox) = tokio::join!(configured, of_data, of_sandbox);
     let (mut sections, corrections, discover) = configured?;
     sections.append(&mut of_data);
+    let checking = elapsed.step("checking", "the ports");
     sections.push(ports::look(&data_path, &inquirer, network, discover).await);
+    drop(checking);
+    drop(elapsed);
     sections.push(of_sandbox);
     if let Ok(config) = &config {
         let planned = mend::plan(&config.path, &corrections);

@@ -9,7 +9,7 @@ use crate::config::{self, DISCOVERY};
 use crate::failure::Failure;
 use crate::output::wrap::wrapped;
 use crate::output::wrapped::width;
-use crate::output::{complain, harmless, print};
+use crate::output::{Elapsed, complain, harmless, print};
 use crate::places;
 use crate::signals::Interruption;
 use polity_disk::write_private;
@@ -54,7 +54,9 @@ pub(crate) async fn run() -> Result<u8, Failure> {
         Origin::File => tell(&words::declared(TextKey::FirstOfFile, &texts))?,
         Origin::Environment => tell(&words::declared(TextKey::FirstOfEnvironment, &texts))?,
         Origin::Discovered(_) | Origin::Rehearsal if current.settings.discover == Discover::On => {
+            let searching = Elapsed::begin(texts.get(TextKey::FirstSearching));
             found = config::discover().await;
+            drop(searching);
             if found.is_empty() {
                 tell_nothing_found(&texts).await?;
             }
@@ -122,7 +124,10 @@ fn broken(text: &str, taken: usize) -> String {
 
 /// Prints that no model server was found, or that a server without any model is running.
 async fn tell_nothing_found(texts: &Texts) -> Result<(), Failure> {
-    match discover_empty(DISCOVERY).await.first() {
+    let searching = Elapsed::begin(texts.get(TextKey::FirstSearching));
+    let empty = discover_empty(DISCOVERY).await;
+    drop(searching);
+    match empty.first() {
         Some(server) => tell(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
         None => tell(texts.get(TextKey::FirstNothing)),
     }

@@ -3,7 +3,7 @@
 use crate::db::files;
 use crate::failure::Failure;
 use crate::output::bytes;
-use crate::output::{complain, print};
+use crate::output::{Elapsed, complain, print};
 use crate::places::{self, Care};
 use crate::running::Running;
 use crate::values::age;
@@ -63,7 +63,9 @@ pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
         trash: if arguments.empty_trash { Trash::Emptied } else { Trash::Kept },
     };
     let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
+    let working = Elapsed::begin(doing(mode));
     let freed = maintenance::free(&data.path, &unwanted, mode).await?;
+    drop(working);
     tell(&freed, mode, unwanted.trash, &data.path)?;
     drop(cared_for);
     Ok(0)
@@ -77,7 +79,10 @@ async fn beside(running: &Running, data: &Path, arguments: &GcArguments) -> Resu
         dry_run: arguments.dry_run,
     };
     complain(&format!("the daemon that runs on {} does this", data.display()));
+    let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
+    let working = Elapsed::begin(doing(mode));
     let freed = running.client.free(&wanted).await?;
+    drop(working);
     let amount = |amount: AmountView| Amount { files: amount.files, bytes: amount.bytes };
     let freed = Freed {
         artifacts: freed.artifacts,
@@ -87,7 +92,6 @@ async fn beside(running: &Running, data: &Path, arguments: &GcArguments) -> Resu
         database_before: freed.database_before,
         database_after: freed.database_after,
     };
-    let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
     tell(&freed, mode, if arguments.empty_trash { Trash::Emptied } else { Trash::Kept }, data)?;
     Ok(0)
 }
@@ -98,6 +102,14 @@ fn tell(freed: &Freed, mode: Mode, trash: Trash, data: &Path) -> Result<(), Fail
         print(&format!("the stored bytes are kept for 7 days in {}", maintenance::trash(data).display()))?;
     }
     Ok(())
+}
+
+/// Says what the command is doing.
+fn doing(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Count => "looking for unneeded data",
+        Mode::Remove => "removing unneeded data",
+    }
 }
 
 fn summary(freed: &Freed, mode: Mode) -> String {

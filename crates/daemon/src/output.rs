@@ -4,6 +4,7 @@
 //! The program ends if it cannot write to standard output; no data is lost then, because the society stores its data
 //! itself. The program ignores failures to write to standard error.
 
+mod elapsed;
 pub(crate) mod foot;
 mod markdown;
 mod meter;
@@ -15,6 +16,7 @@ mod text;
 pub(crate) mod wrap;
 pub(crate) mod wrapped;
 
+pub(crate) use elapsed::Elapsed;
 pub(crate) use foot::Foot;
 pub(crate) use meter::Meter;
 pub(crate) use page::Page;

@@ -351,6 +351,8 @@ text_keys! {
     FirstOfFile = "first.of_file" [];
     /// `polity` without arguments: the words for the service that environment variables declare.
     FirstOfEnvironment = "first.of_environment" [];
+    /// `polity` without arguments: what polity is doing while it searches for model servers.
+    FirstSearching = "first.searching" [];
     /// `polity` without arguments: one line about each model server that was found.
     FirstFound = "first.found" ["server", "url"];
     /// `polity` without arguments: no model server was found.

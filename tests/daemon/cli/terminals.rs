@@ -1,6 +1,8 @@
-//! `polity`, `polity chat`, `polity watch` and `polity status` on terminals of different widths, driven by keys.
+//! `polity`, `polity chat`, `polity watch` and `polity status` on terminals of different widths, driven by keys; and
+//! what commands show on a terminal while they work.
 
 mod alone;
+mod elapsed;
 mod status;
 
 use std::io::Write;

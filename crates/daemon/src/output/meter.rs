@@ -42,17 +42,23 @@ impl Meter {
             return;
         }
         *said = LastUpdate { next: now + PERIOD, anything: true };
-        // Ignore an error: the transfer works without the progress line.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&self.what, done, self.total));
+        redraw(&line(&self.what, done, self.total));
     }
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
         if self.said.lock().unwrap_or_else(PoisonError::into_inner).anything {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            redraw("");
         }
     }
+}
+
+/// Writes a line to standard error, in place of the line that was written last. An empty text only removes that line.
+/// The cursor stays in the line.
+pub(super) fn redraw(line: &str) {
+    // Ignore an error: the command works without the line.
+    let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
 
 fn line(what: &str, done: u64, total: Option<u64>) -> String {

@@ -2,7 +2,7 @@
 
 use super::At;
 use crate::failure::Failure;
-use crate::output::{complain, print, print_json};
+use crate::output::{Elapsed, complain, print, print_json};
 use crate::places::{self, NOTE};
 use clap::Args;
 use polity_client::FindError;
@@ -43,9 +43,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     })?;
     let leaving = client.shutdown().await?;
     complain(&format!("{url}: the daemon lets the work in progress finish"));
+    let waiting = (!arguments.json).then(|| Elapsed::begin("waiting for the end of the daemon"));
     while !has_ended(&data, leaving)? {
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
+    drop(waiting);
     if arguments.json {
         print_json(&leaving)?;
     } else {
