@@ -13,10 +13,14 @@ use rustyline::{
 use std::io::BufRead;
 #[cfg(unix)]
 use std::io::Write;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Capacity of the queue of input lines. While the queue is full, the thread that reads lines waits.
 const AHEAD: usize = 1;
+
+/// How long a chat that ends waits until its last texts are printed.
+const LAST_TEXTS: Duration = Duration::from_secs(1);
 
 /// Input of the user.
 pub(super) enum Typed {
@@ -89,14 +93,33 @@ pub(super) enum Printer {
     Beside(Beside),
 }
 
-/// A printer of texts above the line that the user is editing.
+/// A printer of texts above the line that the user is editing. A thread prints the texts in their order: printing waits
+/// until the line editor shows the text, and the editor shows nothing after `/quit` or while the chat handles a line. If
+/// the chat itself waited for the editor, both would wait for ever.
 pub(super) struct Beside {
-    printer: Box<dyn ExternalPrinter + Send>,
+    /// Absent only while this value is dropped.
+    texts: Option<std::sync::mpsc::Sender<String>>,
+    /// Disconnected when the thread has printed everything, or cannot print any more.
+    ended: std::sync::mpsc::Receiver<()>,
     /// Number of lines of the foot: lines at the end of the output that the next output replaces.
     foot: usize,
 }
 
 impl Beside {
+    fn new(mut printer: impl ExternalPrinter + Send + 'static) -> Self {
+        let (texts, waiting) = std::sync::mpsc::channel::<String>();
+        let (end, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let _end = end;
+            for text in waiting {
+                if printer.print(text).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { texts: Some(texts), ended, foot: 0 }
+    }
+
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.print_formatted(&wrapped(&harmless(text), columns()))
     }
@@ -125,7 +148,16 @@ impl Beside {
     fn replace_foot(&mut self, text: &str, foot: usize) -> Result<(), Failure> {
         let before = std::mem::replace(&mut self.foot, foot);
         let text = if before == 0 { text.to_owned() } else { format!("{}{text}", redrawn(before)) };
-        self.printer.print(text).map_err(|error| Failure::Output(std::io::Error::other(error)))
+        let sent = self.texts.as_ref().is_some_and(|texts| texts.send(text).is_ok());
+        if sent { Ok(()) } else { Err(Failure::Output(std::io::Error::other("the terminal is gone"))) }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.texts = None;
+        // The last texts are printed before the chat ends, unless the line editor has ended in the middle of a text.
+        let _ = self.ended.recv_timeout(LAST_TEXTS);
     }
 }
 
@@ -202,8 +234,34 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
             }
         }
     });
-    Ok((
-        Lines { typed: lines, again: Some(again) },
-        Printer::Beside(Beside { printer: Box::new(printer), foot: 0 }),
-    ))
+    Ok((Lines { typed: lines, again: Some(again) }, Printer::Beside(Beside::new(printer))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The printer of a line editor that has ended while it should print: printing never returns.
+    struct Stuck(std::sync::mpsc::Receiver<()>);
+
+    impl ExternalPrinter for Stuck {
+        fn print(&mut self, _: String) -> rustyline::Result<()> {
+            let _ = self.0.recv();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_editor_that_prints_nothing_does_not_hold_the_chat() {
+        let (_editor, waits) = std::sync::mpsc::channel();
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut beside = Beside::new(Stuck(waits));
+            for number in 0..100 {
+                beside.print(&format!("message {number}")).unwrap();
+            }
+            done.send(()).unwrap();
+        });
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
 }
