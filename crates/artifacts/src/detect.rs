@@ -122,8 +122,8 @@ fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&Mime
     }
 }
 
-/// Returns the type of a document that is stored as an archive: if `found` is a plain archive, and the file name's
-/// extension means a type of document with this archive format, returns that type. Otherwise returns `found`.
+/// Finds out which type of document an archive is. If `found` is a plain archive, and a type of document with this
+/// archive format has the extension of the file name, returns the type of document. Otherwise returns `found`.
 fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;

@@ -79,8 +79,8 @@ text_keys! {
     MessageQuoted = "message.quoted" ["id", "words"];
     /// The mark that the system puts before a line of content if the line looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
-    /// How the lines begin that only the system writes, in every language that a reader may know. Each line of this
-    /// text is one such beginning. In it, the character `…` matches any text.
+    /// The beginnings of the lines that only the system writes, in every language that a reader may know. Each line of
+    /// this text is one such beginning. In it, the character `…` matches any text.
     MessageHeaderForms = "message.header_forms" [];
     /// The self-introduction of a writer at first contact: its role, its duty, and how it came to know the reader.
     MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
