@@ -170,12 +170,34 @@ fn a_chat_begins_with_a_few_lines_of_a_long_history() {
     }
     let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--task", &task, "--data", "data"]);
     running.stdout_line("4 earlier messages are not shown; /history shows them");
+    running.stdout_line("/help");
     running.stdout_wait_times(READS, 1);
     write!(keyboard, "/quit{ENTER}").expect("a keyboard");
     let shown = plain(&running.wait().expect_code(0).stdout);
     assert!(shown.contains("> question 3") && !shown.contains("> question 2"), "{shown}");
     assert_eq!(shown.matches(" more lines").count(), 3, "{shown}");
     assert!(shown.lines().count() < 60, "{shown}");
+}
+
+/// The answer arrives while no chat is open. The next chat shows the whole answer, although it continues no task.
+#[test]
+fn a_chat_begins_with_what_arrived_before_it() {
+    let server = ScriptedServer::start(|_| Answer::say("line\n\n".repeat(40)));
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "question 1"]);
+    let arrived = || rows(&polity, &["messages", "--to", "user"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while arrived().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "no answer has arrived");
+    }
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
+    running.stdout_line("these were the last messages");
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    let shown = plain(&running.wait().expect_code(0).stdout);
+    assert_eq!(shown.lines().filter(|line| line.trim() == "line").count(), 40, "{shown}");
+    assert_eq!(arrived()[0]["state"], "done");
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         // after an error.
         let _mode = lines::Mode::note();
         let before = written(&client).await?;
-        let last = last_lines(&client, task.as_ref(), Page::now()).await?;
+        let (mut last, newest) = last_lines(&client, task.as_ref(), Page::now()).await?;
         let (lines, printer) = lines::typed(&before)?;
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat {
@@ -183,7 +183,14 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             printer: Arc::clone(&printer),
             leaving,
         };
+        let how_to_continue = newest.as_ref().and_then(|_| last.pop());
         for words in last {
+            tell(&chat.printer, &words, Page::now())?;
+        }
+        if let Some(newest) = newest {
+            chat.show_unshown_in(newest).await?;
+        }
+        for words in how_to_continue {
             tell(&chat.printer, &words, Page::now())?;
         }
         chat.print("/help lists the commands")?;
@@ -523,10 +530,17 @@ impl Chat {
         Ok(())
     }
 
-    /// Prints the messages of this task that the user has not been shown. Also prints new questions about whether agents
-    /// may make calls.
+    /// Prints the messages of the chat's task that the user has not been shown, as [`Self::show_unshown_in`] does.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
-        let Some(task) = self.task.clone() else { return Ok(()) };
+        match self.task.clone() {
+            Some(task) => self.show_unshown_in(task).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the messages of a task that the user has not been shown. Also prints new questions about whether agents may
+    /// make calls.
+    async fn show_unshown_in(&mut self, task: TaskId) -> Result<(), Failure> {
         for message in unshown(&self.client, Some(&task)).await? {
             let page = Page::now();
             tell(&self.printer, &in_words(&message, None, page), page)?;

@@ -30,13 +30,13 @@ pub(super) async fn written(client: &Client) -> Result<Vec<String>, Failure> {
 }
 
 /// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
-/// task, these are the messages of the newest task, and the last returned text tells how to continue this task.
-/// Messages that the user has not been shown are left out, because the chat shows them when it continues the task.
+/// task, these are the messages of the newest task, which is returned as well; the last returned text then tells how to
+/// continue this task. Messages that the user has not been shown are left out, because the chat shows them in full.
 pub(super) async fn last_lines(
     client: &Client,
     task: Option<&TaskId>,
     page: Page,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(Vec<String>, Option<TaskId>), Failure> {
     let newest = match task {
         Some(_) => None,
         None => {
@@ -45,7 +45,7 @@ pub(super) async fn last_lines(
         }
     };
     let newest = newest.as_ref().map(|task| &task.id);
-    let Some(of) = task.or(newest) else { return Ok(Vec::new()) };
+    let Some(of) = task.or(newest) else { return Ok((Vec::new(), None)) };
     let filter = MessageFilter {
         task: Some(of.clone()),
         with: Some(AgentId::user()),
@@ -57,7 +57,7 @@ pub(super) async fn last_lines(
     let mut said = found.messages;
     said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
     said.reverse();
-    Ok(last_in_words(&said, found.next.as_ref(), newest, page))
+    Ok((last_in_words(&said, found.next.as_ref(), newest, page), newest.cloned()))
 }
 
 /// Formats the last of these messages, which are in order, the oldest first. `before` is absent if there are no older
