@@ -68,7 +68,7 @@ fn a_task_is_stopped_and_the_others_go_on() {
     let (first, second) = (begin("the first"), begin("the second"));
     server.wait_until(Duration::from_secs(60), |requests| requests.len() == 2);
 
-    assert_eq!(told(&polity, &["stop", &first]), "stopped: root\n");
+    assert_eq!(told(&polity, &["stop", &first]), format!("stopped task {first}: root\n"));
     let state = |id: &str| {
         let tasks = rows(&polity, &["tasks"]);
         tasks.into_iter().find(|task| task["id"] == id).expect("the task")
@@ -98,4 +98,16 @@ fn the_configuration_is_read_again() {
         "the last good configuration must stay in force: {}",
         bad.stdout
     );
+}
+
+#[test]
+fn who_waits_for_a_task_that_is_stopped_is_told_so() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let (polity, _daemon) = served(&server);
+    let waiting = polity.spawn(&["send", "--wait", "hello", "--data", "data"]);
+    server.wait_until(Duration::from_secs(60), |requests| requests.len() == 1);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    told(&polity, &["stop", &task]);
+    let ended = waiting.wait().expect_code(3);
+    assert!(ended.stderr.contains("you stopped the task, and there is no answer"), "{}", ended.stderr);
 }

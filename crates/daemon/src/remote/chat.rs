@@ -328,6 +328,8 @@ impl Around {
             }
             Some(Followed::Connected) => self.live.forget(),
             Some(Followed::Lost) => {
+                self.live.forget();
+                self.draw()?;
                 say(&self.printer, "polity: the daemon has gone; waiting until it is back (/quit leaves)")?;
             }
             Some(Followed::Failed(error)) => return Err(error.into()),

@@ -265,7 +265,11 @@ impl<'a> Telling<'a> {
                     self.client.is_back();
                     live.forget();
                 }
-                Followed::Lost => self.client.is_lost(),
+                Followed::Lost => {
+                    // Nobody knows what the agents do until the daemon is back.
+                    live.forget();
+                    self.client.is_lost();
+                }
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
@@ -389,7 +393,13 @@ pub(crate) async fn tell_outcome(
             }
         }
         Form::Text => {
-            if let Some(words) = outcome_in_words(outcome) {
+            let stopped_by = match outcome {
+                Outcome::Unanswered => client.task(task).await?.stopped_by,
+                _ => None,
+            };
+            if stopped_by.as_deref() == Some(AgentId::user().as_str()) {
+                complain("you stopped the task, and there is no answer");
+            } else if let Some(words) = outcome_in_words(outcome) {
                 complain(words);
             }
         }

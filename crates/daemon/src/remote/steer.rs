@@ -28,17 +28,17 @@ pub(crate) async fn run(arguments: Arguments, step: SteerAction) -> Result<u8, F
     let scope = if arguments.alone { Scope::Agent } else { Scope::Subtree };
     let client = arguments.at.client()?;
     let task = TaskId::new(arguments.id.as_str());
-    let steered = if step == SteerAction::Stop && is_task(&client, &task).await? {
-        client.stop_task(&task).await?
-    } else {
-        client.steer(&AgentId::new(arguments.id), step, scope).await?
+    let task = if step == SteerAction::Stop && is_task(&client, &task).await? { Some(task) } else { None };
+    let steered = match &task {
+        Some(task) => client.stop_task(task).await?,
+        None => client.steer(&AgentId::new(arguments.id), step, scope).await?,
     };
     if arguments.json {
         print_json(&steered)?;
     } else if steered.agents.is_empty() {
         complain(nothing(step));
     } else {
-        print(&words(step, &steered.agents))?;
+        print(&words(step, task.as_ref(), &steered.agents))?;
     }
     Ok(0)
 }
@@ -52,8 +52,12 @@ async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
     }
 }
 
-fn words(step: SteerAction, agents: &[AgentId]) -> String {
+/// `task` is the task that was stopped, if the person named one. Its agents go on in other tasks.
+fn words(step: SteerAction, task: Option<&TaskId>, agents: &[AgentId]) -> String {
     let agents: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+    if let Some(task) = task {
+        return format!("stopped task {task}: {}", agents.join(", "));
+    }
     let what = match step {
         SteerAction::Stop => "stopped",
         SteerAction::Pause => "paused",
@@ -77,8 +81,10 @@ mod tests {
     #[test]
     fn steps_in_words() {
         let agents = [AgentId::root(), AgentId::new("agent-7cwh")];
-        assert_eq!(words(SteerAction::Stop, &agents), "stopped: root, agent-7cwh");
-        assert_eq!(words(SteerAction::Pause, &agents[..1]), "paused: root");
-        assert_eq!(words(SteerAction::Resume, &agents[1..]), "resumed: agent-7cwh");
+        assert_eq!(words(SteerAction::Stop, None, &agents), "stopped: root, agent-7cwh");
+        let task = TaskId::new("t-1");
+        assert_eq!(words(SteerAction::Stop, Some(&task), &agents), "stopped task t-1: root, agent-7cwh");
+        assert_eq!(words(SteerAction::Pause, None, &agents[..1]), "paused: root");
+        assert_eq!(words(SteerAction::Resume, None, &agents[1..]), "resumed: agent-7cwh");
     }
 }
