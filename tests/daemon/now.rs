@@ -416,6 +416,9 @@ fn a_question_in_one_task_does_not_hide_a_request_at_the_server_for_another() {
     let root = card(&now, "root");
     assert_eq!((&root["activeIn"], &root["objective"]), (second, &json!("write a note")), "{root}");
     assert_eq!((&now["workingTotal"], &now["atWorkTotal"]), (&json!(1), &json!(0)));
+    let task = second.as_str().expect("a task");
+    let why = society.daemon.call(&format!("GET /api/why/{task}"), b"").json();
+    assert_eq!(why["remedies"], json!([{"remedy": "decide", "approval": question["approval"]}]), "{why}");
     let approval = question["approval"].as_str().expect("an approval");
     let answer = format!("POST /api/approvals/{approval}");
     assert_eq!(society.daemon.call(&answer, br#"{"answer": "yes"}"#).status, 200);

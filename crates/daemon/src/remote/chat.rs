@@ -190,7 +190,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         if let Some(newest) = newest {
             chat.show_unshown_in(newest).await?;
         }
-        for words in how_to_continue {
+        if let Some(words) = how_to_continue {
             tell(&chat.printer, &words, Page::now())?;
         }
         chat.print("/help lists the commands")?;

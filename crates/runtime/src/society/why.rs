@@ -26,7 +26,7 @@ use polity_store::{
 };
 use polity_view::{
     AgentFilter, AgentState, AgentView, Doing, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE,
-    MessageView, Routing, SentRequest, Shown, TaskState, TaskView, Why, WhyFilter,
+    MessageView, Outcome, Routing, SentRequest, Shown, TaskState, TaskView, Why, WhyFilter,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -330,9 +330,12 @@ impl Asking<'_> {
 
     async fn task(&mut self, task: &TaskId) -> Result<Option<Why>, Error> {
         let Some(view) = readings::tasks::get(self.connection, task).await? else { return Ok(None) };
-        let unanswered = match view.state {
-            TaskState::Open => messages::open_in(self.connection, task).await?,
-            TaskState::Idle => messages::unanswered(self.connection, task).await?,
+        // A task in which an agent waits for the person goes on after the answer.
+        let goes_on = view.state == TaskState::Open || view.outcome == Some(Outcome::AwaitsUser);
+        let unanswered = if goes_on {
+            messages::open_in(self.connection, task).await?
+        } else {
+            messages::unanswered(self.connection, task).await?
         };
         let open: Vec<OpenRequest> = unanswered
             .into_iter()
@@ -343,7 +346,7 @@ impl Asking<'_> {
                 since: request.since,
             })
             .collect();
-        if view.state == TaskState::Open {
+        if goes_on {
             return self.open_task(&view, &open).await.map(Some);
         }
         // The outcome of a forgotten task is not known any more.
