@@ -132,10 +132,13 @@ export async function resultsOf(page, daemon, says) {
   const box = await shown.locator("iframe").boundingBox();
   await until("the viewer shows the PDF", () => page.frames().filter((one) => /\/page$/.test(one.url())).length === 2);
   let asked = null;
-  page.once("dialog", (dialog) => {
+  // Two clicks can make the browser ask twice. Without a listener, Playwright would answer the second question with yes,
+  // and leave the page.
+  const stay = (dialog) => {
     asked = dialog.type();
     dialog.dismiss();
-  });
+  };
+  page.on("dialog", stay);
   // The viewer ignores clicks until it has drawn the PDF. The test cannot see when the viewer has drawn it, so the test
   // clicks again and again.
   await until("the browser asks", async () => {
@@ -152,6 +155,8 @@ export async function resultsOf(page, daemon, says) {
   const detail = page.locator("aside.detail");
   await detail.locator("h2 .id", { hasText: id }).waitFor();
   for (const routing of ["described", "image_url"]) await detail.locator(`tr[data-routing=${routing}] a.who`).first().waitFor();
+  // The PDF is no longer on the page, so nothing asks any more.
+  page.off("dialog", stay);
 
   says("the reason why the artifact was described opens from its page");
   await detail.locator("tr[data-routing=described] a.routing-described").first().click();
