@@ -9,8 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use exposition::{Exposition, Sort};
 use polity_view::{
-    AgentFilter, AgentState, Circuit, ConfigView, DataFacts, MAX_PAGE, ServiceView, Severity, UsageFilter,
-    UsageView,
+    AgentFilter, AgentState, Circuit, ConfigView, DataFacts, MAX_PAGE, ServiceUsage, ServiceView, Severity,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ async fn metrics(
         facts: shared.society.data_facts().await?,
         agents: agents(&shared).await?,
         services: shared.society.services().await?,
-        usage: shared.society.usage(&UsageFilter::default()).await?,
+        spent: shared.society.spent().await?,
         config: shared.society.config(),
         newest_event: *shared.society.newest_event().borrow(),
     };
@@ -77,7 +76,7 @@ struct Figures {
     facts: DataFacts,
     agents: Counts,
     services: Vec<ServiceView>,
-    usage: UsageView,
+    spent: Vec<ServiceUsage>,
     config: ConfigView,
     newest_event: i64,
 }
@@ -141,7 +140,7 @@ impl Figures {
 
     fn spent(&self, out: &mut Exposition) {
         // Usage is deleted together with its task, so these values can decrease. Therefore they are gauges.
-        let spent = &self.usage.by_service;
+        let spent = &self.spent;
         out.family(
             "polity_model_calls",
             Sort::Gauge,

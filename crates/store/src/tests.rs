@@ -44,6 +44,7 @@ const STATEMENTS: &[&[&str]] = &[
     view::search::STATEMENTS,
     view::now::STATEMENTS,
     view::tasks::STATEMENTS,
+    view::usage::STATEMENTS,
     view::uses::STATEMENTS,
     work::STATEMENTS,
 ];
@@ -176,6 +177,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("view/search", include_str!("view/search.rs"), view::search::STATEMENTS);
     check("view/now", include_str!("view/now.rs"), view::now::STATEMENTS);
     check("view/tasks", include_str!("view/tasks.rs"), view::tasks::STATEMENTS);
+    check("view/usage", include_str!("view/usage.rs"), view::usage::STATEMENTS);
     check("view/uses", include_str!("view/uses.rs"), view::uses::STATEMENTS);
 }
 
@@ -527,4 +529,68 @@ async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
         Some(55),
     )
     .await;
+}
+
+/// The triggers of the schema keep the totals of the tables `spent` and `served`.
+#[tokio::test]
+async fn the_totals_are_those_of_the_rows_whatever_happens_to_the_rows() {
+    let scratch = Scratch::new().await;
+    let check = async |statements: &'static str, spent: &[&str], served: &[&str]| {
+        scratch.execute(statements).await;
+        let totals =
+            "SELECT concat_ws(' ', service, share, calls, prompt_tokens, completion_tokens, priced, cost)
+            FROM spent ORDER BY service, share";
+        assert_eq!(scratch.query(totals).await, spent, "{statements}");
+        let sums =
+            "SELECT concat_ws(' ', service, share, count(*), sum(prompt_tokens), sum(completion_tokens),
+            count(cost), total(cost))
+            FROM (SELECT *, CASE agent WHEN 'root' THEN 'root' ELSE 'others' END AS share FROM model_calls)
+            GROUP BY service, share ORDER BY service, share";
+        assert_eq!(scratch.query(sums).await, spent, "{statements}");
+        let totals = "SELECT service || ' ' || agents FROM served WHERE agents <> 0 ORDER BY service";
+        assert_eq!(scratch.query(totals).await, served, "{statements}");
+    };
+    check(
+        "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+            completion_tokens, usage_source, cost, created_at) VALUES
+            ('t-1', 'root', 1, 'one', 'm', 1, 1, 10, 1, 'reported', 0.5, 1),
+            ('t-1', 'root', 1, 'two', 'm', 1, 1, 20, 2, 'reported', NULL, 1),
+            ('t-2', 'root', 2, 'one', 'm', 1, 1, 30, 3, 'reported', NULL, 1),
+            ('t-1', 'a-1', 3, 'one', 'm', 1, 1, 40, 4, 'reported', 0.25, 1),
+            ('t-2', 'a-2', 4, 'one', 'm', 1, 1, 50, 5, 'reported', 0.25, 1)",
+        &["one others 2 90 9 2 0.5", "one root 2 40 4 1 0.5", "two root 1 20 2 0 0.0"],
+        &[],
+    )
+    .await;
+    check(
+        "DELETE FROM model_calls WHERE task = 't-1'",
+        &["one others 1 50 5 1 0.25", "one root 1 30 3 0 0.0"],
+        &[],
+    )
+    .await;
+    check(
+        "DELETE FROM model_calls;
+        INSERT INTO roles (id, task, creator, name, prompt, service, required_capabilities, tool_groups, created_at)
+            VALUES ('r-1', 't-1', 'root', 'a', 'p', 'one', '[]', '[]', 1),
+            ('r-2', 't-1', 'root', 'b', 'p', 'two', '[]', '[]', 1);
+        INSERT INTO agents (id, task, parent, role, depth, created_at) VALUES ('a-1', 't-1', 'root', 'r-1', 1, 1),
+            ('a-2', 't-1', 'root', 'r-1', 1, 1), ('a-3', 't-1', 'root', 'r-2', 1, 1)",
+        &[],
+        &["one 2", "two 1"],
+    )
+    .await;
+    check("UPDATE agents SET ended_at = 5 WHERE id = 'a-1'", &[], &["one 1", "two 1"]).await;
+    check("UPDATE agents SET paused_at = 5 WHERE id = 'a-2'", &[], &["one 1", "two 1"]).await;
+    check("UPDATE roles SET prompt = 'q', service = 'two' WHERE id = 'r-1'", &[], &["two 2"]).await;
+    check("DELETE FROM agents WHERE id = 'a-3'", &[], &["two 1"]).await;
+}
+
+/// Statements that show a society read the totals, not the calls of all tasks.
+#[tokio::test]
+async fn what_was_spent_in_all_tasks_is_not_added_up_again() {
+    let scratch = Scratch::new().await;
+    for statement in view::usage::STATEMENTS {
+        let plan = plan(&scratch, statement).await;
+        assert!(plan.contains(" spent") && !plan.contains("model_calls"), "{statement}: {plan}");
+    }
 }

@@ -88,6 +88,12 @@ const ROWS: &[(usize, &str, &[&str])] = &[
         &["reader-1 root ", "root reader-1 t-1", "root user ", "user root "],
     ),
     (14, "SELECT task || ' ' || artifact FROM inherited", &["t-1 a1"]),
+    (
+        3,
+        "SELECT concat_ws(' ', service, model, share, calls, prompt_tokens, completion_tokens, priced, cost) FROM spent",
+        &["one one-model root 1 10 5 1 0.25"],
+    ),
+    (1, "SELECT service || ' ' || agents FROM served", &["one 1"]),
 ];
 
 /// The statements that create the tables. A virtual table creates its shadow tables itself.

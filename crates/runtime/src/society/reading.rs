@@ -22,7 +22,7 @@ use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactUses, ArtifactView,
     CommandFilter, CommandView, ContactView, ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE,
     MessageFilter, MessagePage, MessageView, RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest,
-    TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
+    ServiceUsage, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
 use std::sync::Arc;
 
@@ -206,6 +206,13 @@ impl Society {
     pub async fn usage(&self, filter: &UsageFilter) -> Result<UsageView, Error> {
         let mut moment = self.handles.store.moment().await?;
         readings::usage::view(&mut moment, filter).await
+    }
+
+    /// Returns the tokens and costs of all model calls, by service and model. The cost of this function does not grow
+    /// with the number of calls.
+    pub async fn spent(&self) -> Result<Vec<ServiceUsage>, Error> {
+        let mut moment = self.handles.store.moment().await?;
+        readings::usage::by_model(&mut moment).await
     }
 
     /// Returns the first events with sequence numbers above `seq`, at most `limit` of them, oldest first.

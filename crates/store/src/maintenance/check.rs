@@ -47,6 +47,8 @@ const TABLES: &[Table] = &[
     Table { name: "artifact_grants", rows: "SELECT * FROM artifact_grants", read: |_| Ok(()) },
     Table { name: "inherited", rows: "SELECT * FROM inherited", read: |_| Ok(()) },
     Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
+    Table { name: "spent", rows: "SELECT * FROM spent", read: |_| Ok(()) },
+    Table { name: "served", rows: "SELECT * FROM served", read: |_| Ok(()) },
     Table { name: "notes", rows: "SELECT * FROM notes", read: |_| Ok(()) },
     Table { name: "outputs", rows: "SELECT * FROM outputs", read: |_| Ok(()) },
     Table { name: "events", rows: "SELECT * FROM events", read: |row| events::read(row).map(drop) },

@@ -1,7 +1,7 @@
 //! Reads agents, their contacts and their tasks, for the views.
 
 use super::doing::{self, BASE, Facts, Moments};
-use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
+use super::{Builder, as_far_as_it_goes, cut, sound, usage};
 use crate::agents::{self, AgentRow};
 use crate::{Error, damaged};
 use polity_registry::{Catalogue, Service};
@@ -14,7 +14,6 @@ use polity_view::{
     AgentFilter, AgentState, AgentView, ContactView, Doing, HoldView, MAX_PAGE, UsageSum, page,
 };
 use serde_json::json;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Every agent with the facts that decide its state. Each parameter is the id of a task: only facts of this task are
@@ -54,9 +53,7 @@ const CONVERSATIONS: &str =
 const LIVE_OF_ROLE: &str =
     "SELECT count(*) FROM agents INDEXED BY agents_live WHERE role = ?1 AND ended_at IS NULL";
 /// Root has no role. The person has none either and does not count.
-const BY_SERVICE: &str = "SELECT r.service, sum(live.agents) AS agents FROM (SELECT role, count(*) AS agents
-        FROM agents INDEXED BY agents_live WHERE ended_at IS NULL AND role IS NOT NULL GROUP BY role) live
-    JOIN roles r ON r.id = live.role GROUP BY r.service
+const BY_SERVICE: &str = "SELECT service, agents FROM served
     UNION ALL SELECT NULL, count(*) FROM agents WHERE id = 'root' AND ended_at IS NULL";
 
 /// All statements of this file; tests check them against the schema.
@@ -196,21 +193,12 @@ async fn complete(
 ) -> Result<Vec<AgentView>, Error> {
     let ids = json!(bare.iter().map(|(agent, _)| &agent.id).collect::<Vec<_>>()).to_string();
     let mut facts = doing::facts(connection, &ids, task).await?;
-    let mut query = Builder::new("SELECT agent, ");
-    query.push(SUMS).push(
-        " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
-    );
-    query.push_bind(ids).push("))");
-    if let Some(task) = task {
-        query.push(" AND task = ").push_bind(task.as_str().to_owned());
-    }
-    query.push(" GROUP BY agent");
-    let rows = query.build().fetch_all(connection).await?;
-    let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("agent"), sum(row))).collect();
+    let ids: Vec<&AgentId> = bare.iter().map(|(agent, _)| &agent.id).collect();
+    let spent = usage::of_agents(connection, &ids, task).await?;
     let complete = |(mut agent, paused): Bare| {
         let facts = Facts { ended: agent.ended_at, paused, ..facts.remove(&agent.id).unwrap_or_default() };
         agent.waits_for = facts.waits_for();
-        agent.usage = spent.get(agent.id.as_str()).copied().unwrap_or_default();
+        agent.usage = spent.get(&agent.id).copied().unwrap_or_default();
         agent.doing = doing::doing(facts, moments.of(&agent.id));
         agent.state = agent.doing.state();
         if let Some(called) = agent.doing.service().and_then(|id| catalogue.service(id)) {

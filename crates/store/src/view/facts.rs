@@ -7,8 +7,8 @@ use polity_view::DataFacts;
 const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
 const COUNTS: &str = "SELECT (SELECT count(*) FROM tasks) AS tasks,
     (SELECT count(*) FROM tasks WHERE state = 'open') AS open_tasks,
-    (SELECT count(*) FROM agents WHERE task IS NOT NULL) AS agents,
-    (SELECT count(*) FROM agents WHERE task IS NOT NULL AND ended_at IS NULL) AS live_agents,
+    (SELECT count(*) FROM agents) - (SELECT count(*) FROM agents WHERE task IS NULL) AS agents,
+    (SELECT coalesce(sum(agents), 0) FROM served) AS live_agents,
     (SELECT count(*) FROM messages) AS messages,
     (SELECT count(*) FROM messages WHERE state IN ('queued', 'delayed')) AS waiting_messages,
     (SELECT count(*) FROM artifacts) AS artifacts,
