@@ -8,9 +8,7 @@ use crate::shared::Shared;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
 use exposition::{Exposition, Sort};
-use polity_view::{
-    AgentFilter, AgentState, Circuit, ConfigView, DataFacts, MAX_PAGE, ServiceUsage, ServiceView, Severity,
-};
+use polity_view::{AgentState, Circuit, ConfigView, DataFacts, ServiceUsage, ServiceView, Severity};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,34 +33,13 @@ async fn metrics(
         uptime: shared.started.elapsed(),
         jobs: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
         facts: shared.society.data_facts().await?,
-        agents: agents(&shared).await?,
+        agents: shared.society.agent_states().await?,
         services: shared.society.services().await?,
         spent: shared.society.spent().await?,
         config: shared.society.config(),
         newest_event: *shared.society.newest_event().borrow(),
     };
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], figures.written()))
-}
-
-/// The number of agents in each state, in the order of `AgentState::ALL`.
-type Counts = [u64; AgentState::ALL.len()];
-
-/// Counts the agents in each state, root included. Agents that have ended are not counted.
-async fn agents(shared: &Shared) -> Result<Counts, Problem> {
-    let mut counts = Counts::default();
-    let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
-    loop {
-        let page = shared.society.agents(&filter).await?;
-        for agent in page.agents.iter().filter(|agent| !agent.id.is_user()) {
-            if let Some(at) = AgentState::ALL.iter().position(|state| *state == agent.state) {
-                counts[at] += 1;
-            }
-        }
-        match page.next {
-            Some(next) => filter.after = Some(next),
-            None => return Ok(counts),
-        }
-    }
 }
 
 /// The name of a metric, its help text, and a function that reads its value from a service.
@@ -74,7 +51,7 @@ struct Figures {
     /// Number of tasks of the asynchronous runtime, which have nothing to do with the tasks of the society.
     jobs: usize,
     facts: DataFacts,
-    agents: Counts,
+    agents: Vec<(AgentState, u64)>,
     services: Vec<ServiceView>,
     spent: Vec<ServiceUsage>,
     config: ConfigView,
@@ -116,9 +93,8 @@ impl Figures {
     fn society(&self, out: &mut Exposition) {
         let facts = &self.facts;
         out.family("polity_agents", Sort::Gauge, "Agents that have not ended.");
-        let live = |state: &&AgentState| **state != AgentState::Ended;
-        for (state, count) in AgentState::ALL.iter().zip(self.agents).filter(|(state, _)| live(state)) {
-            out.sample(&[("state", state.as_str())], count as f64);
+        for (state, count) in &self.agents {
+            out.sample(&[("state", state.as_str())], *count as f64);
         }
         out.family("polity_tasks", Sort::Gauge, "Tasks.");
         out.sample(&[("state", "open")], facts.open_tasks as f64);

@@ -19,10 +19,10 @@ use polity_store::{
 };
 use polity_view::RightView;
 use polity_view::{
-    AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactUses, ArtifactView,
-    CommandFilter, CommandView, ContactView, ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE,
-    MessageFilter, MessagePage, MessageView, RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest,
-    ServiceUsage, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
+    AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ArtifactFilter, ArtifactPage, ArtifactUses,
+    ArtifactView, CommandFilter, CommandView, ContactView, ConversationView, DataFacts, EventFilter,
+    EventPage, MAX_PAGE, MessageFilter, MessagePage, MessageView, RequestPreview, RoleView, SearchFilter,
+    SearchPage, SentRequest, ServiceUsage, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
 use std::sync::Arc;
 
@@ -60,6 +60,14 @@ impl Society {
         let (agents, next) =
             readings::agents::list(&mut moment, &snapshot.catalogue, &moments, filter).await?;
         Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
+    }
+
+    /// Counts the agents in each state except `ended`. Root counts, the person does not.
+    pub async fn agent_states(&self) -> Result<Vec<(AgentState, u64)>, Error> {
+        let snapshot = self.handles.registry.current();
+        let moments = self.handles.board.moments(None, now());
+        let mut moment = self.handles.store.moment().await?;
+        readings::agents::by_state(&mut moment, &snapshot.catalogue, &moments).await
     }
 
     /// Returns an agent with all details; `None` if there is no agent with this id.

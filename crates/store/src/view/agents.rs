@@ -56,10 +56,20 @@ const LIVE_OF_ROLE: &str =
 const BY_SERVICE: &str = "SELECT service, agents FROM served
     UNION ALL SELECT NULL, count(*) FROM agents WHERE id = 'root' AND ended_at IS NULL";
 
+/// Finds all agents that are not idle, and some that are. Each part reads an index that has only rows of what goes on
+/// now.
+const NOT_IDLE: &str = "SELECT agent FROM turns INDEXED BY turns_open_of WHERE state = 'open'
+    UNION SELECT receiver FROM messages INDEXED BY messages_waiting WHERE state = 'queued' AND receiver <> 'user'
+    UNION SELECT agent FROM holds
+    UNION SELECT agent FROM approvals INDEXED BY approvals_of_agent WHERE state = 'open'
+    UNION SELECT sender FROM messages INDEXED BY messages_asked WHERE expects = 'answer' AND answered_by IS NULL
+        AND sender <> 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT id FROM agents INDEXED BY agents_paused WHERE paused_at IS NOT NULL";
+
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
-    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
+    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE, NOT_IDLE];
 
 /// Returns a page of agents, and where the next page begins.
 pub async fn list(
@@ -305,4 +315,26 @@ pub async fn by_service(connection: &mut Connection) -> Result<Vec<(Option<Servi
         (service, row.get::<i64, _>("agents").unsigned_abs())
     };
     Ok(rows.iter().map(read).collect())
+}
+
+/// Counts the live agents in each state except `ended`. Root counts, the person does not. The agents that are idle are
+/// not read, because their number grows with the history.
+pub async fn by_state(
+    connection: &mut Connection,
+    catalogue: &Catalogue,
+    moments: &Moments,
+) -> Result<Vec<(AgentState, u64)>, Error> {
+    let live: u64 = by_service(&mut *connection).await?.into_iter().map(|(_, agents)| agents).sum();
+    let ids: Vec<String> = polity_sql::query_scalar(NOT_IDLE).fetch_all(&mut *connection).await?;
+    let ids: Vec<AgentId> = ids.into_iter().map(AgentId::new).collect();
+    let agents = several(connection, catalogue, moments, &ids, None).await?;
+    let count = |state: AgentState| agents.iter().filter(|agent| agent.state == state).count() as u64;
+    let states = AgentState::ALL.iter().copied().filter(|state| *state != AgentState::Ended);
+    let mut counts: Vec<(AgentState, u64)> = states.map(|state| (state, count(state))).collect();
+    let others: u64 =
+        counts.iter().filter(|(state, _)| *state != AgentState::Idle).map(|(_, count)| count).sum();
+    for (_, count) in counts.iter_mut().filter(|(state, _)| *state == AgentState::Idle) {
+        *count = live.saturating_sub(others);
+    }
+    Ok(counts)
 }

@@ -317,6 +317,15 @@ proptest! {
                 let one = society.agent(&agent.id).await.unwrap().unwrap();
                 assert_eq!(&one.agent, agent);
             }
+            let counts = society.agent_states().await.unwrap();
+            let live = AgentState::ALL.iter().filter(|state| **state != AgentState::Ended);
+            let expected: Vec<_> = live
+                .map(|state| {
+                    let of_state = |agent: &&AgentView| agent.state == *state && !agent.id.is_user();
+                    (*state, all.iter().filter(of_state).count() as u64)
+                })
+                .collect();
+            assert_eq!(counts, expected);
             for filter in filters {
                 let direction = filter.direction.unwrap_or(Direction::Input);
                 let task = filter.task.as_ref().map(TaskId::as_str);
