@@ -52,7 +52,10 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/agents/{id}/contacts", "listContacts", contacts, |operation| {
         operation
             .summary("The contacts of an agent: whom it can write to.")
-            .gives::<Vec<ContactView>>(200, "The contacts, oldest entry first.")
+            .gives::<Vec<ContactView>>(
+                200,
+                "The contacts, oldest entry first; if there are too many, only the newest.",
+            )
             .refuses(&[404])
     });
     routes.add(Verb::Get, "/api/agents/{id}/conversation", "getConversation", conversation, |operation| {

@@ -150,14 +150,25 @@ pub struct AgentDetail {
     /// The task brief that the agent was hired with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<TaskBrief>,
-    /// A page of the agent's contacts, oldest first.
+    /// The agent's contacts, in the order in which the agent came to know them. Ended agents come last. If there are
+    /// too many, only the newest.
     pub contacts: Vec<ContactView>,
-    /// A page of the tasks in which the agent has a conversation, newest first.
+    /// Whether `contacts` leaves out older contacts.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more_contacts: bool,
+    /// The tasks in which the agent has a conversation, newest first. If there are too many, only the newest.
     pub tasks: Vec<TaskId>,
+    /// Whether `tasks` may leave out older tasks.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more_tasks: bool,
     /// The tasks in which the agent is parked.
     pub holds: Vec<HoldView>,
-    /// A page of the agents that this agent hired, including ended agents.
+    /// The agents that this agent hired, including ended agents, in the order of hiring. If there are too many, only
+    /// the newest.
     pub children: Vec<AgentId>,
+    /// Whether `children` leaves out agents that were hired earlier.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more_children: bool,
 }
 
 /// An agent is parked in a task: it does nothing there until it is resumed or stopped.

@@ -103,6 +103,9 @@ pub(crate) async fn whole_conversation(
     Ok(conversation)
 }
 
+/// Follows a list that leaves out its older part.
+const OLDER: &str = "and older ones";
+
 /// Formats all details of an agent, and its running commands. `now` is the time in milliseconds since 1970.
 fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String {
     let agent = &detail.agent;
@@ -129,12 +132,15 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     if !detail.rights.is_empty() {
         line("may use", &rights_in_words(&detail.rights));
     }
-    let ids = |ids: Vec<&str>| ids.join(", ");
     if !detail.tasks.is_empty() {
-        line("tasks", &ids(detail.tasks.iter().map(TaskId::as_str).collect()));
+        let older = detail.more_tasks.then_some(OLDER);
+        let tasks: Vec<&str> = detail.tasks.iter().map(TaskId::as_str).chain(older).collect();
+        line("tasks", &tasks.join(", "));
     }
     if !detail.children.is_empty() {
-        line("has hired", &ids(detail.children.iter().map(AgentId::as_str).collect()));
+        let older = detail.more_children.then_some(OLDER);
+        let children: Vec<&str> = detail.children.iter().map(AgentId::as_str).chain(older).collect();
+        line("has hired", &children.join(", "));
     }
     for hold in &detail.holds {
         parts.push(format!("  {}", painted(HELD, &format!("parked in {}: {}", hold.task, hold.reason))));
@@ -151,7 +157,8 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     }
     if !detail.contacts.is_empty() {
         let rows: Vec<Vec<Cell>> = detail.contacts.iter().map(contact).collect();
-        parts.push(format!("{}\n{}", painted(NAME, "contacts"), table(&rows)));
+        let head = if detail.more_contacts { "contacts, without older ones" } else { "contacts" };
+        parts.push(format!("{}\n{}", painted(NAME, head), table(&rows)));
     }
     parts.join("\n")
 }
@@ -325,7 +332,7 @@ agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 
   gives: text
   may use: organization; not artifacts (red <U+001B>[31m<U+0007> and more of lead-2k7f); not context (tools.root)
   tasks: task-4x2k
-  has hired: agent-7cwh, writer-11aa
+  has hired: agent-7cwh, writer-11aa, and older ones
   parked in task-4x2k: red <U+001B>[31m<U+0007> and more
 running commands
     cmd-0f3a91c2  cargo test  1 min 5 s, 3 processes, 104.8 MB of memory
@@ -344,7 +351,7 @@ brief
     outputs: {"facts":"list"}
     done when: every fact is checked
     deadline: noon
-contacts
+contacts, without older ones
     agent-7cwh  阅读者  introduction  introduced by root  ended
 "#);
     }

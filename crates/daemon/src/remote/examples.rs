@@ -186,9 +186,12 @@ pub(super) fn detail() -> AgentDetail {
             interface_spec: None,
             damage: None,
         }],
+        more_contacts: true,
         tasks: vec![task_id()],
+        more_tasks: false,
         holds: vec![HoldView { task: task_id(), reason: HOSTILE.to_owned() }],
         children: vec![AgentId::new("agent-7cwh"), AgentId::new("writer-11aa")],
+        more_children: true,
     }
 }
 

@@ -76,14 +76,16 @@ impl Society {
         detail(&self.handles, &mut moment, id).await
     }
 
-    /// Returns the contacts of an agent, oldest first, with ended agents last; `None` if there is no such agent.
+    /// Returns the newest contacts of an agent, in the order in which the agent came to know them, with ended agents
+    /// last; `None` if there is no such agent.
     pub async fn contacts(&self, id: &AgentId) -> Result<Option<Vec<ContactView>>, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
         if !agent_rows::exists(&mut moment, id.as_str()).await? {
             return Ok(None);
         }
-        readings::agents::contacts(&mut moment, &snapshot.catalogue, id).await.map(Some)
+        let contacts = readings::agents::contacts(&mut moment, &snapshot.catalogue, id).await?;
+        Ok(Some(contacts.rows))
     }
 
     /// Returns the running commands of agents, the oldest first. If another process runs the society, returns none.
@@ -279,6 +281,9 @@ async fn detail(
         None => None,
     };
     let brief = agent_rows::get(connection, id).await?.and_then(|row| row.brief);
+    let contacts = readings::agents::contacts(connection, &snapshot.catalogue, id).await?;
+    let tasks = readings::agents::tasks(connection, id).await?;
+    let children = readings::agents::children(connection, id).await?;
     Ok(Some(AgentDetail {
         role_prompt: role.as_ref().map(|role| role.prompt.clone()),
         interface_spec: role.as_ref().and_then(|role| role.interface_spec.clone()),
@@ -286,10 +291,13 @@ async fn detail(
         tool_groups: role.map(|role| role.tool_groups),
         rights: rights(&snapshot.settings, &agent_rows::chain(connection, id).await?),
         brief,
-        contacts: readings::agents::contacts(connection, &snapshot.catalogue, id).await?,
-        tasks: readings::agents::tasks(connection, id, MAX_PAGE).await?,
+        contacts: contacts.rows,
+        more_contacts: contacts.more,
+        tasks: tasks.rows,
+        more_tasks: tasks.more,
         holds: readings::agents::holds(connection, id).await?,
-        children: readings::agents::children(connection, id).await?,
+        children: children.rows,
+        more_children: children.more,
         agent,
     }))
 }
@@ -337,7 +345,7 @@ pub(super) async fn conversation_of(
     let task = match (row.task, task) {
         (Some(own), meant) => Some(own).filter(|own| meant.is_none_or(|meant| meant == own)),
         (None, Some(meant)) => tasks::exists(connection, meant).await?.then(|| meant.clone()),
-        (None, None) => match readings::agents::tasks(connection, agent, 1).await?.pop() {
+        (None, None) => match readings::agents::newest_task(connection, agent).await? {
             Some(newest) => Some(newest),
             None => tasks::latest(connection).await?,
         },

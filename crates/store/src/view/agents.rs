@@ -44,12 +44,17 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
 const CONTACTS: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
-    FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
-    WHERE c.owner = ?1 ORDER BY a.ended_at IS NOT NULL, c.since, c.agent LIMIT ?2";
+    FROM contacts c INDEXED BY contacts_in_order CROSS JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
+    WHERE c.owner = ?1 ORDER BY c.since DESC, c.agent DESC LIMIT ?2";
 const HOLDS: &str = "SELECT task, reason FROM holds WHERE agent = ?1 ORDER BY created_at, task LIMIT ?2";
-const CHILDREN: &str = "SELECT id FROM agents WHERE parent = ?1 ORDER BY rowid LIMIT ?2";
-const CONVERSATIONS: &str =
-    "SELECT task FROM turns WHERE agent = ?1 GROUP BY task ORDER BY max(id) DESC LIMIT ?2";
+const CHILDREN: &str =
+    "SELECT id FROM agents INDEXED BY agents_of_parent WHERE parent = ?1 ORDER BY rowid DESC LIMIT ?2";
+/// The tasks of the newest turns of an agent, and how many of these turns each task has.
+const CONVERSATIONS: &str = "SELECT task, count(*) AS turns
+    FROM (SELECT id, task FROM turns INDEXED BY turns_of_agent WHERE agent = ?1 ORDER BY id DESC LIMIT ?2)
+    GROUP BY task ORDER BY max(id) DESC";
+const NEWEST_TASK: &str =
+    "SELECT task FROM turns INDEXED BY turns_of_agent WHERE agent = ?1 ORDER BY id DESC LIMIT 1";
 const LIVE_OF_ROLE: &str =
     "SELECT count(*) FROM agents INDEXED BY agents_live WHERE role = ?1 AND ended_at IS NULL";
 /// Root has no role. The person has none either and does not count.
@@ -69,7 +74,32 @@ const NOT_IDLE: &str = "SELECT agent FROM turns INDEXED BY turns_open_of WHERE s
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
-    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE, NOT_IDLE];
+    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, NEWEST_TASK, LIVE_OF_ROLE, BY_SERVICE, NOT_IDLE];
+
+/// The number of turns that are read to list the tasks of an agent.
+const MOST_TURNS: u32 = 2 * MAX_PAGE;
+
+/// The newest rows of a list, and whether it has older rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Newest<T> {
+    pub rows: Vec<T>,
+    pub more: bool,
+}
+
+impl<T> Newest<T> {
+    /// Cuts the rows of a statement to a page. The rows are the newest first, at most one more than a page has.
+    fn page(mut rows: Vec<T>) -> Self {
+        let more = rows.len() > MAX_PAGE as usize;
+        rows.truncate(MAX_PAGE as usize);
+        Self { rows, more }
+    }
+
+    /// Puts the oldest of these rows first.
+    fn oldest_first(mut self) -> Self {
+        self.rows.reverse();
+        self
+    }
+}
 
 /// Returns a page of agents, and where the next page begins.
 pub async fn list(
@@ -225,13 +255,15 @@ fn show_service(agent: &mut AgentView, service: &Service) {
     agent.capabilities = Some(service.capabilities.clone());
 }
 
-/// Returns a page of an agent's contacts in all tasks, oldest first. Agents that have ended come last.
+/// Returns the newest contacts of an agent in all tasks, in the order in which the agent came to know them. Agents that
+/// have ended come last.
 pub async fn contacts(
     connection: &mut Connection,
     catalogue: &Catalogue,
     owner: &AgentId,
-) -> Result<Vec<ContactView>, Error> {
-    let rows = polity_sql::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
+) -> Result<Newest<ContactView>, Error> {
+    let query = polity_sql::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE + 1);
+    let rows = query.fetch_all(connection).await?;
     let read = |row: &Row| {
         let (agent, damage) = match sound("agents", row, agents::read) {
             Ok(agent) => (agent, None),
@@ -254,7 +286,9 @@ pub async fn contacts(
             damage,
         }
     };
-    Ok(rows.iter().map(read).collect())
+    let mut contacts = Newest::page(rows.iter().map(read).collect()).oldest_first();
+    contacts.rows.sort_by_key(|contact| contact.standing == Standing::Ended);
+    Ok(contacts)
 }
 
 /// Reads the undamaged columns of a contact whose row is damaged.
@@ -287,18 +321,27 @@ pub async fn holds(connection: &mut Connection, agent: &AgentId) -> Result<Vec<H
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns the agents that an agent has hired.
-pub async fn children(connection: &mut Connection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
-    let query = polity_sql::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE);
+/// Returns the newest of the agents that an agent has hired, in the order of hiring.
+pub async fn children(connection: &mut Connection, agent: &AgentId) -> Result<Newest<AgentId>, Error> {
+    let query = polity_sql::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE + 1);
     let ids: Vec<String> = query.fetch_all(connection).await?;
-    Ok(ids.into_iter().map(AgentId::new).collect())
+    Ok(Newest::page(ids.into_iter().map(AgentId::new).collect()).oldest_first())
 }
 
-/// Returns the tasks in which an agent has had a turn, the most recent first.
-pub async fn tasks(connection: &mut Connection, agent: &AgentId, limit: u32) -> Result<Vec<TaskId>, Error> {
-    let query = polity_sql::query_scalar(CONVERSATIONS).bind(agent.as_str()).bind(limit);
-    let ids: Vec<String> = query.fetch_all(connection).await?;
-    Ok(ids.into_iter().map(TaskId::new).collect())
+/// Returns the tasks in which an agent has had a turn lately, the most recent first.
+pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Newest<TaskId>, Error> {
+    let query = polity_sql::query(CONVERSATIONS).bind(agent.as_str()).bind(MOST_TURNS);
+    let rows = query.fetch_all(connection).await?;
+    let turns: i64 = rows.iter().map(|row| row.get::<i64, _>("turns")).sum();
+    let page = Newest::page(rows.iter().map(|row| TaskId::new(row.get::<String, _>("task"))).collect());
+    Ok(Newest { more: page.more || turns >= i64::from(MOST_TURNS), ..page })
+}
+
+/// Returns the task in which an agent had its newest turn.
+pub async fn newest_task(connection: &mut Connection, agent: &AgentId) -> Result<Option<TaskId>, Error> {
+    let task: Option<String> =
+        polity_sql::query_scalar(NEWEST_TASK).bind(agent.as_str()).fetch_optional(connection).await?;
+    Ok(task.map(TaskId::new))
 }
 
 /// Counts the agents of a role that have not ended.

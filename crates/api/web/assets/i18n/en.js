@@ -111,6 +111,7 @@ export default {
   "contacts.by": "by {who}",
   "contacts.can": "Reads",
   "contacts.how": "Known through",
+  "contacts.more": "Older contacts are left out.",
   "contacts.none": "It has no contacts.",
   "contacts.since": "Since",
   "contacts.who": "Who",

@@ -111,6 +111,7 @@ export default {
   "contacts.by": "由{who}介绍",
   "contacts.can": "能读",
   "contacts.how": "来源",
+  "contacts.more": "更早的联系人未列出。",
   "contacts.none": "没有联系人。",
   "contacts.since": "始于",
   "contacts.who": "谁",

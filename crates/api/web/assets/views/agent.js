@@ -200,7 +200,8 @@ export function showAgent(app, id, title, body, signal) {
 
   function contacts() {
     if (detail.contacts.length === 0) return nothing(t("contacts.none"));
-    return h("div.table-holder", {}, h("table.contacts", {},
+    const more = detail.moreContacts ? h("p.dim.small", {}, t("contacts.more")) : null;
+    return h("div.table-holder", {}, more, h("table.contacts", {},
       h("thead", {}, h("tr", {}, ["contacts.who", "contacts.how", "contacts.can", "contacts.since"].map((key) => h("th", { scope: "col" }, t(key))))),
       h("tbody", {}, detail.contacts.map((one) => h("tr", { class: one.standing === "ended" ? "faint" : "" },
         h("td", {}, who(app, one.agent), one.standing === "ended" ? h("span.tag", {}, t("state.ended")) : null),

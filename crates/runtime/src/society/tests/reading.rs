@@ -519,6 +519,35 @@ async fn an_agent_is_shown_with_its_brief_its_contacts_and_where_it_is_parked() 
 }
 
 #[tokio::test]
+async fn of_a_long_list_only_the_newest_part_is_shown() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let root = async || society.agent(&AgentId::root()).await.unwrap().unwrap();
+    let few = root().await;
+    assert_eq!((few.more_contacts, few.more_tasks, few.more_children), (false, false, false));
+    let numbers = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1001)";
+    for rows in [
+        "agents (id, task, parent, depth, created_at) SELECT printf('a-%04d', n), 't-1', 'root', 1, n FROM n",
+        "contacts (owner, agent, source, since, task)
+            SELECT 'root', printf('a-%04d', n), 'child', n, 't-1' FROM n",
+        "tasks (id, state, created_at) SELECT printf('t-%04d', n), 'idle', n FROM n",
+        "turns (agent, task, began_by, state, created_at)
+            SELECT 'root', printf('t-%04d', n), 'm', 'done', n FROM n",
+    ] {
+        sql(&world, format!("{numbers} INSERT INTO {rows}")).await;
+    }
+    let many = root().await;
+    assert_eq!((many.more_contacts, many.more_tasks, many.more_children), (true, true, true));
+    let contacts: Vec<&str> = many.contacts.iter().map(|contact| contact.agent.as_str()).collect();
+    let children: Vec<&str> = many.children.iter().map(AgentId::as_str).collect();
+    for agents in [contacts, children] {
+        assert_eq!((agents.len(), agents[0], agents[999]), (1000, "a-0002", "a-1001"));
+    }
+    let tasks: Vec<&str> = many.tasks.iter().map(TaskId::as_str).collect();
+    assert_eq!((tasks.len(), tasks[0], tasks[999]), (1000, "t-1001", "t-0002"));
+}
+
+#[tokio::test]
 async fn root_is_shown_as_it_is_in_the_task_that_is_meant() {
     let world = World::new().await;
     world.add_task("t-2").await;
