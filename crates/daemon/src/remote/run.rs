@@ -3,7 +3,7 @@
 
 use super::approvals::terminal::Answerable;
 use super::conversation::{Telling, unshown};
-use super::send::post;
+use super::send::{post, root_is_paused};
 use crate::failure::Failure;
 use crate::output::{Output, complain};
 use crate::values::{duration, service, workspace};
@@ -11,7 +11,7 @@ use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentFilter, AgentState, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState};
+use polity_view::{AgentFilter, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ impl Run<'_> {
             let talking = left.len();
             return Ok(Begun { tasks: with_last(left, latest.id), talking });
         };
-        if client.agent(&root).await?.agent.state == AgentState::Paused {
+        if root_is_paused(client).await? {
             return Err(Failure::RootPaused(match self.others {
                 Others::OfTheDaemon => "polity resume root",
                 Others::OfThisProcess => "polity run --resume",

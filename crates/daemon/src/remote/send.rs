@@ -12,7 +12,7 @@ use crate::values::workspace;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ServiceId, TaskId};
-use polity_view::{EventFilter, Posted, Warning};
+use polity_view::{AgentFilter, AgentState, EventFilter, Posted, Warning};
 use std::path::{Path, PathBuf};
 
 /// `polity send`
@@ -175,10 +175,20 @@ async fn wait(client: &Client, task: &TaskId, to: &AgentId, newest: i64, form: F
 
 /// Returns a warning if an agent is paused, because it will not answer until it is resumed.
 pub(crate) async fn paused(client: &Client, id: &AgentId) -> Result<Option<String>, Failure> {
-    let state = client.agent(id).await?.agent.state;
-    let paused = state == polity_view::AgentState::Paused;
+    let paused = match id.is_root() {
+        true => root_is_paused(client).await?,
+        false => client.agent(id).await?.agent.state == AgentState::Paused,
+    };
     let words = format!("{id} is paused and does nothing until it is resumed: polity resume {id}");
     Ok(paused.then(|| repeating(&words).into_owned()))
+}
+
+/// Returns whether root is paused. In each list of agents, the person and root come first. So this request costs the
+/// same after any number of tasks, while the details of root contain what root has done in all tasks.
+pub(crate) async fn root_is_paused(client: &Client) -> Result<bool, Failure> {
+    let filter = AgentFilter { limit: Some(2), ..AgentFilter::default() };
+    let first = client.agents(&filter).await?.agents;
+    Ok(first.iter().any(|agent| agent.id.is_root() && agent.state == AgentState::Paused))
 }
 
 #[cfg(test)]

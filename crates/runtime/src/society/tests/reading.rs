@@ -518,6 +518,17 @@ async fn an_agent_is_shown_with_its_brief_its_contacts_and_where_it_is_parked() 
     assert!(society.agent(&AgentId::new("nobody")).await.unwrap().is_none());
 }
 
+/// Clients read a page of two agents to see root without its details.
+#[tokio::test]
+async fn a_list_of_agents_begins_with_the_person_and_root() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    world.hire("root", "reader", json!({})).await;
+    let filter = AgentFilter { limit: Some(2), ..AgentFilter::default() };
+    let agents = society.agents(&filter).await.unwrap().agents;
+    assert_eq!(agents.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>(), ["user", "root"]);
+}
+
 #[tokio::test]
 async fn of_a_long_list_only_the_newest_part_is_shown() {
     let world = World::new().await;
