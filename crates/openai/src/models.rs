@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use polity_runtime::Society;
 use polity_society::id::AgentId;
-use polity_view::{AgentFilter, AgentState, AgentView, MAX_PAGE};
+use polity_view::AgentView;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,30 +40,24 @@ impl Model {
             return Ok(Self::Direct);
         }
         let id = agent_of(name);
-        let found = society.agent(&id).await.map_err(|error| Problem::of_store(&error))?;
+        let found = society.listed_agent(&id).await.map_err(|error| Problem::of_store(&error))?;
         match found {
-            Some(found) if is_alive(&found.agent) => Ok(Self::Agent(id)),
+            Some(found) if is_alive(&found) => Ok(Self::Agent(id)),
             Some(_) | None => Err(unknown(name)),
         }
     }
 }
 
 pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
+    let agents = shared.society.agents_not_idle().await.map_err(|error| Problem::of_store(&error))?;
     let mut models = Vec::new();
-    let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
-    loop {
-        let page = shared.society.agents(&filter).await.map_err(|error| Problem::of_store(&error))?;
-        for agent in page.agents.iter().filter(|agent| is_listed(agent)) {
-            models.push(of_agent(agent));
-            if agent.id.is_root() {
-                models.push(direct(agent.created_at));
-            }
+    for agent in &agents {
+        models.push(of_agent(agent));
+        if agent.id.is_root() {
+            models.push(direct(agent.created_at));
         }
-        if page.next.is_none() {
-            return Ok(Json(json!({"object": "list", "data": models})));
-        }
-        filter.after = page.next;
     }
+    Ok(Json(json!({"object": "list", "data": models})))
 }
 
 pub(crate) async fn one(
@@ -74,10 +68,10 @@ pub(crate) async fn one(
         Model::Direct => AgentId::root(),
         Model::Agent(id) => id,
     };
-    let found = shared.society.agent(&id).await.map_err(|error| Problem::of_store(&error))?;
+    let found = shared.society.listed_agent(&id).await.map_err(|error| Problem::of_store(&error))?;
     match found {
-        Some(found) if name == DIRECT => Ok(Json(direct(found.agent.created_at))),
-        Some(found) => Ok(Json(of_agent(&found.agent))),
+        Some(found) if name == DIRECT => Ok(Json(direct(found.created_at))),
+        Some(found) => Ok(Json(of_agent(&found))),
         None => Err(unknown(&name)),
     }
 }
@@ -103,10 +97,6 @@ fn direct(created: i64) -> Value {
 
 fn is_alive(agent: &AgentView) -> bool {
     agent.ended_at.is_none() && !agent.id.is_user()
-}
-
-fn is_listed(agent: &AgentView) -> bool {
-    is_alive(agent) && (agent.id.is_root() || agent.state != AgentState::Idle)
 }
 
 fn unknown(model: &str) -> Problem {

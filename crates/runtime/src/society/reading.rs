@@ -62,6 +62,22 @@ impl Society {
         Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
     }
 
+    /// Returns root and all live agents that are not idle, in the order of hiring.
+    pub async fn agents_not_idle(&self) -> Result<Vec<AgentView>, Error> {
+        let snapshot = self.handles.registry.current();
+        let moments = self.handles.board.moments(None, now());
+        let mut moment = self.handles.store.moment().await?;
+        readings::agents::not_idle(&mut moment, &snapshot.catalogue, &moments).await
+    }
+
+    /// Returns an agent as lists show it, without its details; `None` if there is no agent with this id.
+    pub async fn listed_agent(&self, id: &AgentId) -> Result<Option<AgentView>, Error> {
+        let snapshot = self.handles.registry.current();
+        let moments = self.handles.board.moments(None, now());
+        let mut moment = self.handles.store.moment().await?;
+        readings::agents::get(&mut moment, &snapshot.catalogue, &moments, id).await
+    }
+
     /// Counts the agents in each state except `ended`. Root counts, the person does not.
     pub async fn agent_states(&self) -> Result<Vec<(AgentState, u64)>, Error> {
         let snapshot = self.handles.registry.current();

@@ -360,17 +360,33 @@ pub async fn by_service(connection: &mut Connection) -> Result<Vec<(Option<Servi
     Ok(rows.iter().map(read).collect())
 }
 
-/// Counts the live agents in each state except `ended`. Root counts, the person does not. The agents that are idle are
-/// not read, because their number grows with the history.
+/// Returns root and all live agents that are not idle, in the order of hiring. The agents that are idle are not read,
+/// because their number grows with the history.
+pub async fn not_idle(
+    connection: &mut Connection,
+    catalogue: &Catalogue,
+    moments: &Moments,
+) -> Result<Vec<AgentView>, Error> {
+    let mut ids: Vec<String> = polity_sql::query_scalar(NOT_IDLE).fetch_all(&mut *connection).await?;
+    ids.push(AgentId::root().to_string());
+    let mut query = select(None);
+    query.push(" AND ended_at IS NULL AND id IN (SELECT value FROM json_each(");
+    query.push_bind(json!(ids).to_string()).push(")) ORDER BY place");
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let bare = rows.iter().map(|row| Ok(read(row, catalogue)?.1)).collect::<Result<Vec<_>, Error>>()?;
+    let mut agents = complete(connection, bare, catalogue, moments, None).await?;
+    agents.retain(|agent| agent.id.is_root() || agent.state != AgentState::Idle);
+    Ok(agents)
+}
+
+/// Counts the live agents in each state except `ended`. Root counts, the person does not.
 pub async fn by_state(
     connection: &mut Connection,
     catalogue: &Catalogue,
     moments: &Moments,
 ) -> Result<Vec<(AgentState, u64)>, Error> {
     let live: u64 = by_service(&mut *connection).await?.into_iter().map(|(_, agents)| agents).sum();
-    let ids: Vec<String> = polity_sql::query_scalar(NOT_IDLE).fetch_all(&mut *connection).await?;
-    let ids: Vec<AgentId> = ids.into_iter().map(AgentId::new).collect();
-    let agents = several(connection, catalogue, moments, &ids, None).await?;
+    let agents = not_idle(connection, catalogue, moments).await?;
     let count = |state: AgentState| agents.iter().filter(|agent| agent.state == state).count() as u64;
     let states = AgentState::ALL.iter().copied().filter(|state| *state != AgentState::Ended);
     let mut counts: Vec<(AgentState, u64)> = states.map(|state| (state, count(state))).collect();

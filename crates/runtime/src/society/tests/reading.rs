@@ -326,6 +326,12 @@ proptest! {
                 })
                 .collect();
             assert_eq!(counts, expected);
+            let at_work = all.iter().filter(|agent| {
+                let live = agent.ended_at.is_none() && !agent.id.is_user();
+                live && (agent.id.is_root() || agent.state != AgentState::Idle)
+            });
+            let not_idle = society.agents_not_idle().await.unwrap();
+            assert_eq!(not_idle.iter().collect::<Vec<_>>(), at_work.collect::<Vec<_>>());
             for filter in filters {
                 let direction = filter.direction.unwrap_or(Direction::Input);
                 let task = filter.task.as_ref().map(TaskId::as_str);
