@@ -275,7 +275,7 @@ async fn stop_one(
     // Whether the agent has an open turn or waits for others, nothing of the stopped work is delivered later.
     notes::forget_all(tx, conversation).await?;
     holds::release(tx, agent, Some(task)).await?;
-    commands::stopped(tx, Some(agent), Some(task)).await?;
+    commands::stopped(tx, agent, Some(task)).await?;
     events::append(tx, &Event::AgentStopped { task: task.clone(), agent: agent.clone() }).await?;
     // The person stopped the work, so the person needs no notice.
     asked.retain(|(asker, _)| !asker.is_user() && !meant.contains(asker));

@@ -394,7 +394,7 @@ impl Supervisor {
                         tasks::set_idle(tx, &task, worked.unwrap_or_default()).await?;
                         if background == Background::Running {
                             // These commands are ended after this transaction, and no agent is told.
-                            polity_store::commands::stopped(tx, None, Some(&task)).await?;
+                            polity_store::commands::stopped_in_task(tx, &task).await?;
                         }
                         events::append(tx, &Event::TaskIdle { task, outcome }).await?;
                         Ok(Settled::Idle)

@@ -128,7 +128,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     holds::release(tx, agent, None).await?;
     events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
     tx.ring(Bell::Halt(agent.clone()));
-    commands::stopped(tx, Some(agent), None).await?;
+    commands::stopped(tx, agent, None).await?;
     tx.ring(Bell::EndCommands(agent.clone()));
     Ok(true)
 }

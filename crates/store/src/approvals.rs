@@ -5,6 +5,7 @@ use super::{Conversation, Error, Tx, damaged, events};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, CallId, PermissionId, TaskId, TurnId};
 use polity_society::time::Timestamp;
+use polity_sql::Builder;
 use polity_sql::Connection;
 use polity_sql::Json;
 use polity_sql::Row;
@@ -22,10 +23,10 @@ const OPEN_OF_TURN: &str = "SELECT * FROM approvals WHERE turn = ?1 AND state = 
 const DROP: &str =
     "UPDATE approvals SET state = 'dropped', answered_at = ?2 WHERE turn = ?1 AND state = 'open'
     RETURNING *";
-const EXPIRED: &str = "SELECT * FROM approvals WHERE state = 'open' AND expires_at <= ?1 ORDER BY seq";
+/// Without the name of the index, SQLite reads all questions that were ever asked, because they are in the right order.
+const EXPIRED: &str = "SELECT * FROM approvals INDEXED BY approvals_expiring
+    WHERE state = 'open' AND expires_at <= ?1 ORDER BY seq";
 const NEXT_EXPIRY: &str = "SELECT min(expires_at) FROM approvals WHERE state = 'open'";
-const LIST: &str = "SELECT * FROM approvals WHERE (?1 IS NULL OR task = ?1) AND (?2 IS NULL OR state = ?2)
-    AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
 const PERMIT: &str =
     "INSERT INTO permissions (task, tool, role, calls, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
 const PERMISSIONS: &str =
@@ -37,7 +38,7 @@ const REMOVE: &str = "DELETE FROM permissions WHERE seq = ?1";
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, LIST, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
+    &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
 
 /// A new question to the person: may an agent make a tool call? The question is not stored yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,18 +191,40 @@ pub async fn list(
     filter: &ApprovalFilter,
 ) -> Result<(Vec<Approval>, Option<i64>), Error> {
     let limit = page(filter.limit);
-    let query = polity_sql::query(LIST)
-        .bind(filter.task.as_ref().map(TaskId::as_str))
-        .bind(filter.state.map(ApprovalState::as_str))
-        .bind(filter.after.unwrap_or(i64::MAX))
-        .bind(i64::from(limit) + 1);
-    let rows = query.fetch_all(connection).await?;
+    let rows = matching(filter, limit).build().fetch_all(connection).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         found.push((row.get::<i64, _>("seq"), read(row)?));
     }
     let next = super::view::cut(&mut found, limit);
     Ok((found.into_iter().map(|(_, approval)| approval).collect(), next))
+}
+
+/// Builds the statement for a page of questions and one more. Few questions are open, so open questions of all tasks
+/// come from the index that has no others. This index needs its condition in the statement, not as a bound value.
+pub(super) fn matching(filter: &ApprovalFilter, limit: u32) -> Builder<'static> {
+    let mut query = Builder::new("SELECT * FROM approvals");
+    if filter.task.is_none() && filter.state == Some(ApprovalState::Open) {
+        query.push(" INDEXED BY approvals_expiring");
+    }
+    query.push(" WHERE 1");
+    if let Some(task) = &filter.task {
+        query.push(" AND task = ").push_bind(task.as_str().to_owned());
+    }
+    match filter.state {
+        Some(ApprovalState::Open) => {
+            query.push(" AND state = 'open'");
+        }
+        Some(state) => {
+            query.push(" AND state = ").push_bind(state.as_str());
+        }
+        None => {}
+    }
+    if let Some(after) = filter.after {
+        query.push(" AND seq < ").push_bind(after);
+    }
+    query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    query
 }
 
 /// Stores a permission. If `task` is `None`, the permission applies in every task.

@@ -2,6 +2,7 @@
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, CommandId, MessageId, TaskId};
+use polity_sql::Query;
 
 /// Writes the start of a command. The end of the command may have been written before its start. Then the command has a
 /// row already, and this statement changes nothing, so that the command stays ended.
@@ -10,12 +11,14 @@ const STARTED: &str =
     ON CONFLICT (id) DO NOTHING";
 const ENDED: &str = "INSERT INTO commands (id, agent, task, state) VALUES (?1, ?2, ?3, 'ended')
     ON CONFLICT (id) DO UPDATE SET state = 'ended' WHERE state <> 'ended'";
-const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE state = 'running'
-    AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task = ?2)";
+const STOPPED: &str = "UPDATE commands INDEXED BY commands_running SET state = 'ended'
+    WHERE state = 'running' AND agent = ?1 AND (?2 IS NULL OR task = ?2)";
+const STOPPED_IN_TASK: &str = "UPDATE commands INDEXED BY commands_running_in SET state = 'ended'
+    WHERE state = 'running' AND task = ?1";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[STARTED, ENDED, STOPPED];
+pub(super) const STATEMENTS: &[&str] = &[STARTED, ENDED, STOPPED, STOPPED_IN_TASK];
 
 /// Notes that an agent has started a command. Also stores the request that the agent's turn works on, because the
 /// command serves this request.
@@ -42,9 +45,17 @@ pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that background commands were stopped: the commands of one agent or of all agents, in one task or in all tasks.
-pub async fn stopped(tx: &mut Tx, agent: Option<&AgentId>, task: Option<&TaskId>) -> Result<(), Error> {
-    let query = polity_sql::query(STOPPED).bind(agent.map(AgentId::as_str)).bind(task.map(TaskId::as_str));
+/// Notes that the background commands of one agent were stopped, in one task or in all tasks.
+pub async fn stopped(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
+    stop(tx, polity_sql::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str))).await
+}
+
+/// Notes that the background commands of all agents in a task were stopped.
+pub async fn stopped_in_task(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
+    stop(tx, polity_sql::query(STOPPED_IN_TASK).bind(task.as_str())).await
+}
+
+async fn stop(tx: &mut Tx, query: Query<'_>) -> Result<(), Error> {
     query.execute(&mut tx.connection).await?;
     polity_points::point!("commands::stopped");
     Ok(())

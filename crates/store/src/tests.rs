@@ -4,7 +4,7 @@ use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::time::Timestamp;
 use polity_sql::Sql;
-use polity_view::{ApprovalState, TaskState};
+use polity_view::{ApprovalFilter, ApprovalState, TaskState};
 use strum::VariantArray;
 
 /// The statements of all tables.
@@ -125,6 +125,94 @@ async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
             assert!(plan.contains(index), "{statement}: {plan}");
             assert!(!plan.contains("messages_to"), "{statement}: {plan}");
         }
+    }
+}
+
+/// Tables and indexes that a statement may read as a whole. Their rows are what goes on now, requests without an answer,
+/// permissions, or totals.
+const FEW_ROWS: &[&str] = &[
+    "agents_paused",
+    "approvals_expiring",
+    "approvals_of_agent",
+    "approvals_waiting",
+    "artifacts_unread",
+    "commands_running",
+    "holds_of_task",
+    "messages_asked",
+    "messages_delayed",
+    "messages_open",
+    "messages_waiting",
+    "permissions",
+    "served",
+    "spent",
+    "sqlite_sequence",
+    "turns_open",
+    "turns_open_of",
+];
+/// The beginnings of statements whose plans name whole tables although no whole table is read.
+const HARMLESS: &[&str] = &[
+    // The plan has the checks of references to this agent. SQLite makes them only after a reference was broken.
+    "INSERT INTO agents ",
+    // Callers add conditions.
+    "SELECT a.rowid AS place",
+    // The page Now shows all parked conversations.
+    "SELECT agent, task, reason, created_at AS since FROM holds",
+    // SQLite stops after one row.
+    "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1",
+    // Callers add conditions.
+    "SELECT seq, octet_length(body)",
+    "SELECT t.rowid AS place",
+];
+
+/// No statement of a turn, a message, a tool or a view reads all rows of a table that grows with the history.
+#[tokio::test]
+async fn no_statement_reads_the_whole_history() {
+    let scratch = Scratch::new().await;
+    // Upkeep and the copy of a task are rare. The counts of `facts` need all rows.
+    let rare = [
+        fork::STATEMENTS,
+        database::STATEMENTS,
+        maintenance::check::STATEMENTS,
+        maintenance::forget::STATEMENTS,
+        maintenance::unneeded::STATEMENTS,
+        view::facts::STATEMENTS,
+    ];
+    let common = STATEMENTS.iter().filter(|list| !rare.contains(list)).copied().flatten();
+    let mut harmless = Vec::new();
+    for statement in common.filter(|statement| !readers::STATEMENTS.contains(statement)) {
+        let plan = plan(&scratch, statement).await;
+        let whole = plan.split("; ").filter_map(|step| step.strip_prefix("SCAN ")).filter(|scanned| {
+            // Names of subqueries begin with `(`. A recursive subquery has the name that the statement gives to it.
+            let mut words = scanned.split(' ');
+            let (name, index) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
+            let is_subquery =
+                name.starts_with('(') || statement.contains(&format!("WITH RECURSIVE {name} ("));
+            let is_other = *scanned == "CONSTANT ROW" || scanned.contains("VIRTUAL TABLE");
+            !is_subquery && !is_other && !FEW_ROWS.contains(&name) && !FEW_ROWS.contains(&index)
+        });
+        let whole: Vec<&str> = whole.collect();
+        match HARMLESS.iter().find(|beginning| statement.starts_with(**beginning)) {
+            Some(beginning) => harmless.push(*beginning),
+            None => assert!(whole.is_empty(), "{statement} reads all of {whole:?}"),
+        }
+    }
+    harmless.sort_unstable();
+    assert_eq!(harmless, HARMLESS, "each of these statements exists once");
+}
+
+#[tokio::test]
+async fn open_questions_are_found_without_those_that_have_ended() {
+    let scratch = Scratch::new().await;
+    let (open, denied) = (Some(ApprovalState::Open), Some(ApprovalState::Denied));
+    let task = Some(TaskId::new("t-1"));
+    let all = ApprovalFilter::default;
+    for (filter, index) in [
+        (ApprovalFilter { state: open, ..all() }, "approvals_expiring"),
+        (ApprovalFilter { state: open, task: task.clone(), ..all() }, "approvals_of_task (task=?)"),
+        (ApprovalFilter { state: denied, task, ..all() }, "approvals_of_task (task=?)"),
+    ] {
+        let plan = plan(&scratch, approvals::matching(&filter, 10).sql()).await;
+        assert!(plan.contains(index), "{filter:?}: {plan}");
     }
 }
 

@@ -53,21 +53,33 @@ pub async fn list(
     filter: &TaskFilter,
 ) -> Result<(Vec<TaskView>, Option<i64>), Error> {
     let limit = page(filter.limit);
-    let mut query = Builder::new(TASKS);
-    query.push(" WHERE 1");
-    if let Some(after) = filter.after {
-        query.push(" AND t.rowid < ").push_bind(after);
-    }
-    if let Some(state) = filter.state {
-        query.push(" AND t.state = ").push_bind(state.as_str());
-    }
-    query.push(" ORDER BY t.rowid DESC LIMIT ").push_bind(i64::from(limit) + 1);
-    let rows = query.build().fetch_all(&mut *connection).await?;
+    let rows = matching(filter, limit).build().fetch_all(&mut *connection).await?;
     let mut found: Vec<(i64, TaskView)> = rows.iter().map(|row| (row.get("place"), read(row))).collect();
     let next = cut(&mut found, limit);
     let mut found: Vec<TaskView> = found.into_iter().map(|(_, task)| task).collect();
     complete(connection, &mut found).await?;
     Ok((found, next))
+}
+
+/// Builds the statement for a page of tasks and one more. Few tasks are open, and they have an index. This index needs
+/// its condition in the statement, not as a bound value.
+pub(super) fn matching(filter: &TaskFilter, limit: u32) -> Builder {
+    let mut query = Builder::new(TASKS);
+    query.push(" WHERE 1");
+    if let Some(after) = filter.after {
+        query.push(" AND t.rowid < ").push_bind(after);
+    }
+    match filter.state {
+        Some(TaskState::Open) => {
+            query.push(" AND t.state = 'open'");
+        }
+        Some(TaskState::Idle) => {
+            query.push(" AND t.state = 'idle'");
+        }
+        None => {}
+    }
+    query.push(" ORDER BY t.rowid DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    query
 }
 
 /// Returns a task; `None` if there is no task with this id.

@@ -3,7 +3,7 @@ use crate::testing::Scratch;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::MessageState;
 use polity_sql::Sql;
-use polity_view::{EventFilter, MessageFilter, Order};
+use polity_view::{EventFilter, MessageFilter, Order, TaskFilter, TaskState};
 
 #[test]
 fn a_page_ends_where_its_texts_would_be_too_long() {
@@ -85,5 +85,16 @@ async fn the_events_of_a_task_come_in_order_from_the_index() {
         let plan = plan(&scratch, events::matching(side, &filter, 10)).await;
         assert_eq!(plan.matches("INDEX events_of_task (task=? AND seq").count(), 2, "{plan}");
         assert!(!plan.contains("MULTI-INDEX OR"), "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn open_tasks_are_found_without_those_that_are_over() {
+    let scratch = Scratch::new().await;
+    for after in [None, Some(7)] {
+        let filter = TaskFilter { state: Some(TaskState::Open), after, ..TaskFilter::default() };
+        let plan = plan(&scratch, tasks::matching(&filter, 10)).await;
+        assert!(plan.contains("SEARCH t USING INDEX tasks_open (state=?"), "{plan}");
+        assert!(!plan.contains("FOR ORDER BY"), "{plan}");
     }
 }
