@@ -2,6 +2,7 @@
 //! so tests need no daemon. Commands that only read get their client from [`Source`], which works without a daemon. All
 //! other commands get their client from [`At`].
 
+pub(crate) mod advice;
 pub(crate) mod agent;
 pub(crate) mod agents;
 // Circle: `approvals` uses its submodule `terminal`, which formats questions with functions of `approvals`.

@@ -1,5 +1,6 @@
 //! Tasks as the user sees them: prints the messages for the user, marks them as shown, and reports how a task ends.
 
+use super::advice::{Process, deciding};
 use super::approvals;
 use super::approvals::terminal::{Answerable, Terminal};
 use super::live::Live;
@@ -388,8 +389,8 @@ pub(crate) async fn tell_outcome(
             }
             for approval in approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await? {
                 complain(&anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string());
-                let words = format!("answer with: polity approve {0}, or polity deny {0}", approval.id);
-                complain(&repeating(&words));
+                let how = deciding(Process::after(client), &approval.id, "");
+                complain(&repeating(&format!("answer with: {how}")));
             }
         }
         Form::Text => {

@@ -2,17 +2,17 @@
 
 mod words;
 
+use super::advice::{Process, going_on};
 use super::reload::problem_in_words;
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, DIM, HELD, PLAIN};
 use crate::output::wrapped::{Line, width, wrapped};
 use crate::output::{Form, print_json, show};
+use crate::suggested::repeating;
 use clap::Args;
-use polity_disk::{Holder, holder};
 use polity_view::{ConfigView, MAX_PAGE, NowFilter, NowView, Severity};
 use serde::Serialize;
-use std::path::Path;
 use words::{Setting, card, stuck};
 
 /// `polity status`
@@ -40,18 +40,6 @@ struct Status {
     now: NowView,
 }
 
-/// Which kind of process uses the data directory, if any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Process {
-    /// A daemon serves the directory.
-    Daemon,
-    /// A process such as `polity run` uses the directory, but answers no requests of other commands.
-    Other,
-    /// Nothing runs.
-    Nothing,
-}
-
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let data = arguments.source.data_path()?;
@@ -59,25 +47,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let url = if client.is_in_process() { None } else { Some(client.url()?) };
     let config = client.config().await?;
     let now = client.now(&NowFilter { limit: Some(arguments.limit) }).await?;
-    let process = if url.is_some() { Process::Daemon } else { of_others(&data)? };
+    let process = Process::of(&client, &data)?;
     let data_dir = data.display().to_string();
     let status = Status { url, process, data_dir, config, now };
     match arguments.shape.form() {
         Form::Json => print_json(&status)?,
         Form::Text => {
-            let setting = Setting { data: arguments.source.named_data() };
+            let setting = Setting { data: arguments.source.named_data(), process };
             show(&wrapped(&lines(&status, &setting), width()))?;
         }
     }
     Ok(0)
-}
-
-fn of_others(data: &Path) -> Result<Process, Failure> {
-    match holder(data) {
-        Ok(Holder::Somebody) => Ok(Process::Other),
-        Ok(Holder::Nobody) => Ok(Process::Nothing),
-        Err(source) => Err(Failure::Data { path: data.to_owned(), source }),
-    }
 }
 
 /// Returns the lines of the status, before they are broken to the width of the terminal.
@@ -94,6 +74,9 @@ fn lines(status: &Status, setting: &Setting) -> Vec<Line> {
             "no daemon serves this data directory; another polity works there, and what it does at this moment is not known",
         ),
     }];
+    if let Some(words) = going_on(*process).filter(|_| now.working_total + now.stuck_total > 0) {
+        lines.push(Line::new(0, HELD, &repeating(words)));
+    }
     lines.push(Line::new(0, PLAIN, &format!("data: {data_dir}")));
     let directory = config.directory.as_deref().unwrap_or("built in");
     let in_force = if *process == Process::Daemon { " is in force" } else { "" };

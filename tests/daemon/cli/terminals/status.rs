@@ -135,9 +135,11 @@ fn a_status_without_a_daemon_can_be_read_at_every_width() {
     let whole = told(&polity, &["status"]);
     for words in [
         "no daemon serves this data directory; nothing runs\n",
+        "`polity run --data data --resume` or `polity serve --data data` goes on with the work\n",
         "1 agent has work\n",
         "1 thing is stuck\n",
         &format!("  root waits for {worker}, which is paused"),
+        &format!("    → start polity serve --data data, then polity resume {worker} --alone --data data\n"),
     ] {
         assert!(whole.contains(words), "{words:?} is not in: {whole}");
     }

@@ -122,7 +122,7 @@ fn status(process: Process, now: NowView) -> String {
     let url = (process == Process::Daemon).then(|| "http://127.0.0.1:7717/".to_owned());
     let status =
         Status { url, process, data_dir: "/home/me/.local/share/polity".to_owned(), config: config(), now };
-    let setting = Setting { data: Some("my data".to_owned()) };
+    let setting = Setting { data: Some("my data".to_owned()), process };
     without_styles(&wrapped(&lines(&status, &setting), None))
 }
 
@@ -162,6 +162,17 @@ fn nothing_runs() {
 }
 
 #[test]
+fn work_without_a_daemon_goes_on_by_commands_that_need_none() {
+    let words = status(Process::Nothing, NowView { running: false, ..now_view() });
+    let check = |line: &str| assert!(words.lines().any(|shown| shown.trim() == line), "{line:?} is not in: {words}");
+    check("`polity run --resume` or `polity serve` goes on with the work");
+    check("→ start polity serve, then polity resume root --alone --data 'my data'");
+    check("→ check local: polity doctor --data 'my data', and its entry in llmservices.json");
+    let with = status(Process::Daemon, now_view());
+    assert!(!with.contains("polity serve"), "{with}");
+}
+
+#[test]
 fn a_status_fits_any_terminal() {
     let status = Status {
         url: Some("http://127.0.0.1:7717/".to_owned()),
@@ -171,7 +182,7 @@ fn a_status_fits_any_terminal() {
         now: now_view(),
     };
     for width in [40, 80, 200] {
-        let shown = wrapped(&lines(&status, &Setting { data: None }), Some(width));
+        let shown = wrapped(&lines(&status, &Setting { data: None, process: Process::Daemon }), Some(width));
         for line in without_styles(&shown).lines() {
             assert!(line.width() <= width, "{line:?} at {width}");
         }

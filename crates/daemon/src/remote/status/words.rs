@@ -2,15 +2,18 @@
 
 use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
 use crate::output::wrapped::Line;
+use crate::remote::advice::{Process, deciding, needing_daemon};
 use crate::remote::words::{agent_style, data_option, usage};
 use crate::suggested::repeating;
 use polity_society::id::AgentId;
 use polity_view::{CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble, elapsed};
 
-/// Options that each suggested command must repeat.
+/// What suggested commands depend on.
 pub(super) struct Setting {
     /// The value of `--data`, if the user gave one.
     pub(super) data: Option<String>,
+    /// The process that uses the data directory: it decides which commands work at once.
+    pub(super) process: Process,
 }
 
 /// Formats an agent: its id and role, what it is doing, its task, what it last did, and what its calls have cost.
@@ -118,12 +121,10 @@ fn names(agents: &[AgentId]) -> String {
 /// Returns the command that carries out a remedy.
 fn command(remedy: &Remedy, setting: &Setting) -> String {
     let data = data_option(setting.data.as_deref());
-    match remedy {
+    let command = match remedy {
         Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
         Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
-        Remedy::Decide { approval } => {
-            format!("polity approve {approval}{data}, or polity deny {approval}{data}")
-        }
+        Remedy::Decide { approval } => return deciding(setting.process, approval, &data),
         Remedy::Resume { agent } => format!("polity resume {agent} --alone{data}"),
         Remedy::Service { name, services, .. } => {
             let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
@@ -137,10 +138,12 @@ fn command(remedy: &Remedy, setting: &Setting) -> String {
             format!("polity fork {task} --turn {turn} --service {first}{data}{or}")
         }
         Remedy::TryAgain { service } => format!("polity services {service} --try-again{data}"),
+        // The doctor needs no daemon.
         Remedy::CheckService { service } => {
-            format!("check {service}: polity doctor{data}, and its entry in llmservices.json")
+            return format!("check {service}: polity doctor{data}, and its entry in llmservices.json");
         }
         Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
         Remedy::StopTask { task } => format!("polity stop {task}{data}"),
-    }
+    };
+    needing_daemon(setting.process, &command)
 }
