@@ -2,6 +2,7 @@
 
 pub(crate) mod terminal;
 
+use super::words::now;
 use super::{At, Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
@@ -11,7 +12,9 @@ use clap::Args;
 use polity_client::Client;
 use polity_society::approval::Answer;
 use polity_society::id::{ApprovalId, PermissionId, TaskId};
-use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
+use polity_view::{
+    ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView, elapsed,
+};
 use serde_json::Value;
 
 /// If a question shows what the call would change, it leaves out the arguments that are longer than this, in
@@ -91,7 +94,8 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
     let task = named_task(&client, arguments.task).await?;
     let approvals = all(&client, task, state).await?;
     arguments.shape.list(&approvals, "no agent asks whether it may make a call", |approvals| {
-        approvals.iter().map(in_words).collect::<Vec<_>>().join("\n")
+        let now = now();
+        approvals.iter().map(|approval| in_words(approval, now)).collect::<Vec<_>>().join("\n")
     })?;
     Ok(0)
 }
@@ -153,14 +157,17 @@ pub(super) async fn all(
     }
 }
 
-/// Formats a question with everything that a person needs to answer it.
-pub(super) fn in_words(approval: &ApprovalView) -> String {
+/// Formats a question with everything that a person needs to answer it. `now` is in milliseconds since 1970.
+pub(super) fn in_words(approval: &ApprovalView, now: i64) -> String {
     let mut lines = vec![format!(
         "{} {} {}",
         painted(NAME, approval.id.as_str()),
         painted(state_style(approval.state), state_in_words(approval.state)),
         painted(PLAIN, &format!("{} ({}) wants to call {}", approval.agent, approval.role, approval.tool)),
     )];
+    let asked =
+        elapsed(approval.asked_at, now).map_or_else(|| "now".to_owned(), |long| format!("{long} ago"));
+    lines.push(format!("  {}", painted(DIM, &format!("in task {}, asked {asked}", approval.task))));
     for (name, value) in arguments_of(approval) {
         let text = match value {
             Value::String(text) => text.clone(),
@@ -226,13 +233,13 @@ fn permission_row(permission: &PermissionView) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::approvals;
+    use super::super::examples::{NOW, approvals};
     use super::*;
     use crate::output::table::without_styles;
 
     #[test]
     fn questions_in_words() {
-        let words: Vec<String> = approvals().iter().map(in_words).collect();
+        let words: Vec<String> = approvals().iter().map(|approval| in_words(approval, NOW)).collect();
         insta::assert_snapshot!(without_styles(&words.join("\n")));
     }
 

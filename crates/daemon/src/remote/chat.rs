@@ -550,7 +550,7 @@ impl Chat {
         }
         for approval in approvals::all(&self.client, Some(task), Some(ApprovalState::Open)).await? {
             if self.asked.insert(approval.id.clone()) {
-                let words = anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string();
+                let words = anstream::adapter::strip_str(&approvals::in_words(&approval, now())).to_string();
                 self.print(&format!("{words}\n  /approve {0} or /deny {0}", approval.id))?;
             }
         }

@@ -388,7 +388,7 @@ pub(crate) async fn tell_outcome(
                 complain(&format!("{} waits for your answer: {}", question.from, question.text));
             }
             for approval in approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await? {
-                complain(&anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string());
+                complain(&anstream::adapter::strip_str(&approvals::in_words(&approval, now())).to_string());
                 let how = deciding(Process::after(client), &approval.id, "");
                 complain(&repeating(&format!("answer with: {how}")));
             }

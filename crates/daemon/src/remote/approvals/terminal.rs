@@ -3,6 +3,7 @@
 use super::{all, in_words, taken};
 use crate::failure::Failure;
 use crate::output::complain;
+use crate::remote::words::now;
 use polity_client::Client;
 use polity_society::approval::Answer;
 use polity_society::id::TaskId;
@@ -51,7 +52,7 @@ impl<'a> Terminal<'a> {
             return Ok(false);
         };
         if self.asked.as_ref().is_none_or(|asked| asked.id != first.id) {
-            show(&in_words(&first));
+            show(&in_words(&first, now()));
             self.prompt();
             self.asked = Some(first);
         }

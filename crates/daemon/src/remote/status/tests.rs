@@ -164,7 +164,9 @@ fn nothing_runs() {
 #[test]
 fn work_without_a_daemon_goes_on_by_commands_that_need_none() {
     let words = status(Process::Nothing, NowView { running: false, ..now_view() });
-    let check = |line: &str| assert!(words.lines().any(|shown| shown.trim() == line), "{line:?} is not in: {words}");
+    let check = |line: &str| {
+        assert!(words.lines().any(|shown| shown.trim() == line), "{line:?} is not in: {words}");
+    };
     check("`polity run --resume` or `polity serve` goes on with the work");
     check("→ start polity serve, then polity resume root --alone --data 'my data'");
     check("→ check local: polity doctor --data 'my data', and its entry in llmservices.json");
