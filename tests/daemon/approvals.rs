@@ -236,6 +236,40 @@ fn a_question_is_answered_on_the_terminal() {
     assert!(note.exists());
 }
 
+/// The latest task is answered, and two older tasks ask.
+#[test]
+fn a_resumed_run_asks_the_questions_of_all_tasks() {
+    let server = ScriptedServer::start(|asked| match asked.text_contains("only greet") {
+        true => Answer::say("hello"),
+        false => writer(asked),
+    });
+    let polity = home(&server, &json!({}));
+    polity.write_config("app.json", &asks().to_string());
+    for prompt in ["write first", "write second"] {
+        run(&polity, &[prompt]).expect_code(6);
+    }
+    run(&polity, &["only greet"]).expect_code(0);
+    let resumed = run(&polity, &["--resume"]).expect_code(0);
+    for words in [
+        "[task: write first]",
+        "[task: write second]",
+        "polity approve --data data q1",
+        "polity approve --data data q2",
+    ] {
+        assert!(resumed.stderr.contains(words), "{words}: {}", resumed.stderr);
+    }
+
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["run", "--resume", "--data", "data"]);
+    running.stdout_wait_times("y yes", 1);
+    writeln!(keyboard, "y").expect("a keyboard");
+    running.stdout_wait_times("y yes", 2);
+    writeln!(keyboard, "n").expect("a keyboard");
+    running.wait().expect_code(0);
+    let all = rows(&polity, &["approvals", "--all"]);
+    let state = |id: &str| all.iter().find(|row| row["id"] == id).map(|row| row["state"].clone());
+    assert_eq!((state("q1"), state("q2")), (Some(json!("allowed")), Some(json!("denied"))), "{all:?}");
+}
+
 /// `polity run` asks at a terminal, and the user answers with `polity approve` in another process.
 #[test]
 fn a_question_is_asked_on_one_channel_and_answered_on_another() {

@@ -160,9 +160,15 @@ fn a_question_to_the_person_is_6() {
             json!({"to": "user", "payload": {"message_type": "collaboration_request", "text": "Which colour?"}}),
         ),
     });
-    let ended = run(&home(&server, &json!({})), &["paint it"]).expect_code(6);
+    let polity = home(&server, &json!({}));
+    let ended = run(&polity, &["paint it"]).expect_code(6);
     assert!(ended.stdout.contains("Which colour?"), "{}", ended.stdout);
-    assert!(ended.stderr.contains("waits for your answer: Which colour?"), "{}", ended.stderr);
+    for resumed in [ended, run(&polity, &["--resume"]).expect_code(6)] {
+        let stderr = resumed.stderr;
+        assert!(stderr.contains("waits for your answer: Which colour?"), "{stderr}");
+        let how = "answer with: start polity serve --data data, then polity send --data data --task t-";
+        assert!(stderr.contains(how), "{stderr}");
+    }
 }
 
 /// Starts a server that does not answer until the returned switch is `true`.

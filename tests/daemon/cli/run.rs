@@ -1,5 +1,7 @@
 //! `polity run` on a data directory that a daemon serves.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::json;
 
@@ -72,6 +74,27 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let ended = resumed.wait().expect_code(0);
     assert!(ended.stdout.contains("the worker says: done"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
+}
+
+#[test]
+fn answers_that_piled_up_are_printed_in_the_order_of_time() {
+    const TASKS: usize = 6;
+    let count = AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        Answer::say(format!("answer {number}"))
+    });
+    let (polity, daemon) = served(&server);
+    for number in 0..TASKS {
+        told(&polity, &["send", &format!("question {number}")]);
+        while rows(&polity, &["messages", "--unshown"]).len() <= number {
+            std::thread::yield_now();
+        }
+    }
+    daemon.kill9();
+    let expect: String =
+        (0..TASKS).map(|number| format!("[task: question {number}]\nanswer {number}\n")).collect();
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, expect);
 }
 
 /// Removes the foot from the output of `polity run` on a terminal. The foot consists of the lines at the bottom, which

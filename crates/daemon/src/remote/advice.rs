@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use polity_client::Client;
 use polity_disk::{Holder, holder};
-use polity_society::id::ApprovalId;
+use polity_society::id::{AgentId, ApprovalId, TaskId};
 use serde::Serialize;
 use std::path::Path;
 
@@ -47,8 +47,8 @@ pub(crate) fn needing_daemon(process: Process, advice: &str) -> String {
     }
 }
 
-/// Returns the commands that answer the question whether an agent may make a call. The commands on the question get
-/// `options`.
+/// Returns the commands that answer the question whether an agent may make a call. Each of them
+/// gets `options`.
 pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -> String {
     let commands = format!("polity approve {approval}{options}, or polity deny {approval}{options}");
     let commands = needing_daemon(process, &commands);
@@ -56,6 +56,12 @@ pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -
         Process::Daemon | Process::Other => commands,
         Process::Nothing => format!("polity run --resume{options} on a terminal, or {commands}"),
     }
+}
+
+/// Returns the command that answers a question of an agent.
+pub(crate) fn answering(process: Process, agent: &AgentId, task: &TaskId) -> String {
+    let to = if agent.is_root() { String::new() } else { format!("--to {agent} ") };
+    needing_daemon(process, &format!("polity send {to}--task {task} \"…\""))
 }
 
 /// Returns how unfinished work goes on; nothing if a process works on it.
@@ -97,6 +103,15 @@ mod tests {
             "when the other polity has ended, start polity serve, then polity approve q4 --data d, or polity deny q4 \
              --data d",
         );
+    }
+
+    #[test]
+    fn a_question_is_answered_with_and_without_a_daemon() {
+        let check = |process, agent: &str, expect: &str| {
+            assert_eq!(answering(process, &AgentId::new(agent), &TaskId::new("t-1")), expect);
+        };
+        check(Process::Daemon, "root", "polity send --task t-1 \"…\"");
+        check(Process::Nothing, "ida", "start polity serve, then polity send --to ida --task t-1 \"…\"");
     }
 
     #[test]

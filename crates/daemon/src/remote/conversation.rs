@@ -1,6 +1,6 @@
 //! Tasks as the user sees them: prints the messages for the user, marks them as shown, and reports how a task ends.
 
-use super::advice::{Process, deciding};
+use super::advice::{Process, answering, deciding};
 use super::approvals;
 use super::approvals::terminal::{Answerable, Terminal};
 use super::live::Live;
@@ -12,8 +12,10 @@ use crate::suggested::repeating;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
-use polity_view::{ApprovalState, Entry, Event, EventKind, Outcome};
-use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
+use polity_view::{
+    ApprovalState, ApprovalView, Entry, Event, EventFilter, EventKind, MAX_PAGE, MessageFilter, MessageView,
+    NowFilter, Order, Outcome, Stuck, StuckView, TaskState,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -104,28 +106,33 @@ impl<'a> Telling<'a> {
     /// Prints the messages that the user has not been shown, and marks them as shown. In JSON form, this function
     /// prints the events of these messages up to the event number `until`; the event stream prints the later events.
     pub(crate) async fn show_unshown(&mut self, until: i64) -> Result<(), Failure> {
+        let mut messages: Vec<MessageView> = Vec::new();
+        let mut events: Vec<(MessageId, Entry)> = Vec::new();
         for task in self.tasks {
-            let messages = unshown(self.client, Some(task)).await?;
-            let missing = untold(&messages, &self.told);
-            let events = match self.form {
-                Form::Json => accepted(self.client, task, missing, until).await?,
-                Form::Text => Vec::new(),
-            };
-            for (message, entry) in events {
-                print_json(&entry)?;
-                self.told.insert(message);
+            let of_task = unshown(self.client, Some(task)).await?;
+            if self.form == Form::Json {
+                let missing = untold(&of_task, &self.told);
+                events.extend(accepted(self.client, task, missing, until).await?);
             }
-            for message in messages {
-                polity_points::point!("output::before_shown");
-                if self.form == Form::Text {
-                    let title = self.titles.get(task).map(|title| one_line(title, TITLE_CHARS));
-                    let page = Page::now();
-                    print_on(page, &in_words(&message, title.as_deref(), page))?;
-                }
-                polity_points::point!("output::shown");
-                if self.form == Form::Text || self.told.contains(&message.id) {
-                    self.mark_shown(&message.id).await?;
-                }
+            messages.extend(of_task);
+        }
+        // The messages of all tasks are printed in one order, that of their acceptance.
+        messages.sort_by_key(|message| message.id.sequence());
+        events.sort_by_key(|(_, entry)| entry.seq);
+        for (message, entry) in events {
+            print_json(&entry)?;
+            self.told.insert(message);
+        }
+        for message in messages {
+            polity_points::point!("output::before_shown");
+            if self.form == Form::Text {
+                let title = self.titles.get(&message.task).map(|title| one_line(title, TITLE_CHARS));
+                let page = Page::now();
+                print_on(page, &in_words(&message, title.as_deref(), page))?;
+            }
+            polity_points::point!("output::shown");
+            if self.form == Form::Text || self.told.contains(&message.id) {
+                self.mark_shown(&message.id).await?;
             }
         }
         Ok(())
@@ -298,13 +305,39 @@ impl<'a> Telling<'a> {
         Ok(if terminal.look().await? { Asks::AboutCall } else { Asks::Nothing })
     }
 
-    /// Prints how the last task ended; returns the exit code.
+    /// Prints the open questions of all tasks, and how the last task ended; returns the exit code.
     pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
         // A message may have arrived between the last check for messages and the check for the outcome, so check for
         // messages again.
         self.show_unshown(i64::MAX).await?;
-        let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
-        tell_outcome(self.client, task, outcome, self.form).await
+        let Some((last, others)) = self.tasks.split_last() else { return Ok(failure::exit_code(outcome)) };
+        if self.form == Form::Text {
+            self.tell_questions(others, last, outcome).await?;
+        }
+        tell_outcome(self.client, last, outcome, self.form).await
+    }
+
+    /// Prints the open questions of the other tasks, each below the title of its task. If the last task asks too, the
+    /// title of the last task follows, because [`tell_outcome`] prints the questions of that task next.
+    async fn tell_questions(
+        &self,
+        others: &[TaskId],
+        last: &TaskId,
+        outcome: Outcome,
+    ) -> Result<(), Failure> {
+        let mut asked = false;
+        for task in others {
+            let open = OpenQuestions::of(self.client, task).await?;
+            if !open.is_empty() {
+                asked = true;
+                complain(&titled(&self.client.task(task).await?.title));
+                open.tell(self.client);
+            }
+        }
+        if asked && outcome == Outcome::AwaitsUser {
+            complain(&titled(&self.client.task(last).await?.title));
+        }
+        Ok(())
     }
 }
 
@@ -383,16 +416,7 @@ pub(crate) async fn tell_outcome(
         Form::Json => print_json(&serde_json::json!({
             "event": "finished", "task": task, "outcome": outcome, "exitCode": code
         }))?,
-        Form::Text if outcome == Outcome::AwaitsUser => {
-            for question in questions(client, task).await? {
-                complain(&format!("{} waits for your answer: {}", question.from, question.text));
-            }
-            for approval in approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await? {
-                complain(&anstream::adapter::strip_str(&approvals::in_words(&approval, now())).to_string());
-                let how = deciding(Process::after(client), &approval.id, "");
-                complain(&repeating(&format!("answer with: {how}")));
-            }
-        }
+        Form::Text if outcome == Outcome::AwaitsUser => OpenQuestions::of(client, task).await?.tell(client),
         Form::Text => {
             let stopped_by = match outcome {
                 Outcome::Unanswered => client.task(task).await?.stopped_by,
@@ -406,6 +430,53 @@ pub(crate) async fn tell_outcome(
         }
     }
     Ok(code)
+}
+
+/// Formats the title of a task as a line of its own, above texts of this task.
+fn titled(title: &str) -> String {
+    format!("[task: {}]", one_line(title, TITLE_CHARS))
+}
+
+/// What the agents of a task ask the user.
+struct OpenQuestions {
+    /// The messages that ask for an answer.
+    messages: Vec<MessageView>,
+    /// The questions whether an agent may make a call.
+    approvals: Vec<ApprovalView>,
+}
+
+impl OpenQuestions {
+    async fn of(client: &Client, task: &TaskId) -> Result<Self, Failure> {
+        let messages = questions(client, task).await?;
+        let approvals = approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await?;
+        Ok(Self { messages, approvals })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.approvals.is_empty()
+    }
+
+    /// Prints each question, and how to answer it once this command has ended.
+    fn tell(&self, client: &Client) {
+        let process = Process::after(client);
+        for question in &self.messages {
+            complain(&format!("{} waits for your answer: {}", question.from, question.text));
+            let how = answering(process, &AgentId::new(question.from.as_str()), &question.task);
+            complain(&repeating(&format!("answer with: {how}")));
+        }
+        for approval in &self.approvals {
+            complain(&anstream::adapter::strip_str(&approvals::in_words(approval, now())).to_string());
+            let how = deciding(process, &approval.id, "");
+            complain(&repeating(&format!("answer with: {how}")));
+        }
+    }
+}
+
+/// Fetches the tasks in which an agent waits for an answer of the user: one for each question, oldest question first.
+pub(crate) async fn asking_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
+    let now = client.now(&NowFilter { limit: Some(MAX_PAGE) }).await?;
+    let asks = |thing: &StuckView| matches!(thing.stuck, Stuck::Question { .. } | Stuck::Approval { .. });
+    Ok(now.stuck.into_iter().filter(asks).filter_map(|thing| thing.task).collect())
 }
 
 /// Fetches the unanswered questions to the user in a task, oldest first.

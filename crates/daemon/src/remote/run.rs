@@ -2,7 +2,7 @@
 //! left to do, and returns the exit code.
 
 use super::approvals::terminal::Answerable;
-use super::conversation::{Telling, unshown};
+use super::conversation::{Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
 use crate::output::{Output, complain};
@@ -26,7 +26,7 @@ pub(crate) struct RunArguments {
     #[arg(value_name = "PROMPT", required_unless_present = "resume")]
     pub(crate) prompt: Option<String>,
 
-    /// Continue all unfinished work, also after a crash.
+    /// Continue all unfinished work, also after a crash, and ask all open questions again.
     #[arg(long, conflicts_with_all = ["prompt", "attach", "service", "workspace"])]
     pub(crate) resume: bool,
 
@@ -120,14 +120,19 @@ impl Run<'_> {
             left = open_tasks(client).await?;
         }
         let nothing_open = left.is_empty();
+        let mut before = Vec::new();
+        if text.is_none() {
+            // A task in which only questions to the user are open is idle, so it is not among the open tasks.
+            before.extend(asking_tasks(client).await?);
+        }
         if self.others == Others::OfThisProcess {
             // Fetch the open tasks first and the unshown messages second. A task that ends between the two requests is
             // then found by its messages.
-            let known: BTreeSet<TaskId> = left.iter().cloned().collect();
-            let unshown: BTreeSet<TaskId> =
-                unshown(client, None).await?.into_iter().map(|message| message.task).collect();
-            left.splice(0..0, unshown.difference(&known).cloned());
+            before.extend(unshown(client, None).await?.into_iter().map(|message| message.task));
         }
+        let mut known: BTreeSet<TaskId> = left.iter().cloned().collect();
+        before.retain(|task| known.insert(task.clone()));
+        left.splice(0..0, before);
         let Some(text) = text else {
             let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
             let latest = client.tasks(&filter).await?.tasks.pop();

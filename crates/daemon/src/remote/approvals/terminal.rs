@@ -41,13 +41,13 @@ impl<'a> Terminal<'a> {
         Self { client, tasks, asked: None, lines: None }
     }
 
-    /// Prints the oldest open question, unless it has been printed. Returns whether a question is open.
+    /// Prints the oldest open question of all tasks, unless it has been printed. Returns whether a question is open.
     pub(crate) async fn look(&mut self) -> Result<bool, Failure> {
         let mut open = Vec::new();
         for task in self.tasks {
             open.extend(all(self.client, Some(task.clone()), Some(ApprovalState::Open)).await?);
         }
-        let Some(first) = open.into_iter().next() else {
+        let Some(first) = open.into_iter().min_by_key(|approval| approval.id.number()) else {
             self.asked = None;
             return Ok(false);
         };
