@@ -1,12 +1,12 @@
 //! The commands that pause, resume and stop agents, and the command that reloads the configuration.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
 
 use super::{ask, refused, rehearsing, rows, served, told};
-use crate::support::hiring::Gate;
+use crate::support::hiring::{Gate, boss_and_worker};
 
 #[test]
 fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
@@ -83,6 +83,32 @@ fn a_task_is_stopped_and_the_others_go_on() {
     assert!(refused(&polity, &["stop", "t-nothing"]).contains("there is no agent `t-nothing`"));
     let idle = ask(&polity, &["stop", &first]).expect_code(0);
     assert_eq!(idle.stderr, "polity: nothing to stop: there was no work\n");
+}
+
+/// The task of the worker has an answer that the user has not seen. The user asks the worker something else, and stops
+/// the worker.
+#[test]
+fn who_waits_for_an_agent_that_is_stopped_gets_no_answer_of_others() {
+    let server = ScriptedServer::start(boss_and_worker(|asked| match asked.text_contains("count to ten") {
+        true => Answer::hang(),
+        false => Answer::say("done"),
+    }));
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "work"]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while rows(&polity, &["tasks"])[0]["outcome"] != "answered" {
+        assert!(Instant::now() < deadline, "the task is not answered");
+    }
+    let agents = rows(&polity, &["agents"]);
+    let worker = agents.iter().filter_map(|agent| agent["id"].as_str()).find(|id| id.starts_with("worker-"));
+    let worker = worker.expect("a worker");
+    let before = server.request_count();
+    let waiting = polity.spawn(&["send", "--to", worker, "--wait", "count to ten", "--data", "data"]);
+    server.wait_until(Duration::from_secs(60), |requests| requests.len() > before);
+    told(&polity, &["stop", worker]);
+    let ended = waiting.wait().expect_code(3);
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains(&format!("{worker} does not accept m0")), "{}", ended.stderr);
 }
 
 #[test]

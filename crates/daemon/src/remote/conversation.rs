@@ -83,11 +83,39 @@ pub(crate) struct Telling<'a> {
     titles: BTreeMap<TaskId, String>,
     /// The dialogue that asks the user about calls, if there is a terminal.
     terminal: Option<Terminal<'a>>,
+    /// The message that the user waits for an answer to; absent if all messages of the tasks are printed.
+    awaited: Option<Awaited>,
+}
+
+/// A message of the user to an agent other than root. As text, only messages that may answer it are printed.
+pub(crate) struct Awaited {
+    pub(crate) agent: AgentId,
+    pub(crate) letter: MessageId,
+}
+
+impl Awaited {
+    /// Returns whether a message to the user may answer the awaited message. A later message of the agent may, even if
+    /// it does not say what it answers. So may notices of polity: they say why there is no answer.
+    fn may_be_answered_by(&self, message: &MessageView) -> bool {
+        let is_later = message.id.sequence() > self.letter.sequence();
+        let is_from = message.from == self.agent.as_str()
+            || matches!(Sender::from_name(&message.from), Sender::System);
+        let answers_others = !message.in_reply_to.is_empty() && !message.in_reply_to.contains(&self.letter);
+        message.in_reply_to.contains(&self.letter) || (is_later && is_from && !answers_others)
+    }
 }
 
 impl<'a> Telling<'a> {
     pub(crate) fn new(client: &'a Client, tasks: &'a [TaskId], form: Form) -> Self {
-        Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new(), terminal: None }
+        Self {
+            client,
+            tasks,
+            form,
+            told: BTreeSet::new(),
+            titles: BTreeMap::new(),
+            terminal: None,
+            awaited: None,
+        }
     }
 
     /// Makes this value ask the user on the terminal whether agents may make calls. It asks only if the user can answer
@@ -96,6 +124,11 @@ impl<'a> Telling<'a> {
         let asks = answerable == Answerable::Yes && self.form == Form::Text;
         let terminal = asks.then(|| Terminal::new(self.client, self.tasks));
         Self { terminal, ..self }
+    }
+
+    /// Makes this value print, as text, only messages that may answer one message.
+    pub(crate) fn awaiting(self, awaited: Option<Awaited>) -> Self {
+        Self { awaited, ..self }
     }
 
     /// Sets the titles of the tasks. Each message is then printed below the title of its task.
@@ -115,6 +148,9 @@ impl<'a> Telling<'a> {
                 events.extend(accepted(self.client, task, missing, until).await?);
             }
             messages.extend(of_task);
+        }
+        if let (Form::Text, Some(awaited)) = (self.form, &self.awaited) {
+            messages.retain(|message| awaited.may_be_answered_by(message));
         }
         // The messages of all tasks are printed in one order, that of their acceptance.
         messages.sort_by_key(|message| message.id.sequence());
@@ -516,6 +552,29 @@ mod tests {
         assert!(!left.contains(&messages[1].id));
         assert_eq!(left.len(), ids.len() - 1);
         assert!(untold(&messages, &ids).is_empty());
+    }
+
+    #[test]
+    fn only_answers_to_the_awaited_message_count() {
+        let awaited = Awaited { agent: AgentId::new("reader-7k2f"), letter: MessageId::from_sequence(5) };
+        let check = |number: i64, from: &str, in_reply_to: &[i64], expect: bool| {
+            let message = MessageView {
+                id: MessageId::from_sequence(number),
+                from: from.to_owned(),
+                in_reply_to: in_reply_to.iter().map(|number| MessageId::from_sequence(*number)).collect(),
+                ..messages()[2].clone()
+            };
+            assert_eq!(awaited.may_be_answered_by(&message), expect, "{number} {from} {in_reply_to:?}");
+        };
+        check(6, "reader-7k2f", &[5], true);
+        check(6, "reader-7k2f", &[], true);
+        check(6, "reader-7k2f", &[2, 5], true);
+        check(6, "reader-7k2f", &[2], false);
+        check(4, "reader-7k2f", &[], false);
+        check(6, "root", &[], false);
+        check(6, "root", &[5], true);
+        check(6, "system", &[], true);
+        check(4, "system", &[], false);
     }
 
     #[test]

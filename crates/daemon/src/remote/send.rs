@@ -1,6 +1,6 @@
 //! `polity send`: sends a message to root or another agent and, with `--wait`, prints the messages that come back.
 
-use super::conversation::Telling;
+use super::conversation::{Awaited, Telling, tell_outcome};
 use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
@@ -11,8 +11,9 @@ use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
-use polity_society::id::{AgentId, ServiceId, TaskId};
-use polity_view::{AgentFilter, AgentState, EventFilter, Posted, Warning};
+use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
+use polity_society::message::MessageState;
+use polity_view::{AgentFilter, AgentState, EventFilter, Outcome, Posted, Warning};
 use std::path::{Path, PathBuf};
 
 /// `polity send`
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", value_parser = workspace, conflicts_with = "task")]
     workspace: Option<String>,
     /// Wait until nothing is left to do in the task. Prints the messages for you on standard output, and exits with the
-    /// code of `polity run`.
+    /// code of `polity run`. With --to, prints only messages that may answer yours.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -72,7 +73,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
-    wait_for(&client, &posted.task, &posted.to, newest, form).await
+    // In a task, root speaks for all agents. Any other agent is asked for itself, so only its answer counts.
+    let letter = (!posted.to.is_root()).then_some(&posted.id);
+    wait_until_idle(&client, &posted.task, &posted.to, letter, newest, form).await
 }
 
 /// Prints what happens in a task until nothing is left to do or the user interrupts it; returns the exit code. `to` is
@@ -84,11 +87,23 @@ pub(super) async fn wait_for(
     newest: i64,
     form: Form,
 ) -> Result<u8, Failure> {
+    wait_until_idle(client, task, to, None, newest, form).await
+}
+
+/// Does the same as [`wait_for`]. If `letter` is given, prints only messages that may answer this message.
+async fn wait_until_idle(
+    client: &Client,
+    task: &TaskId,
+    to: &AgentId,
+    letter: Option<&MessageId>,
+    newest: i64,
+    form: Form,
+) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let waiting = client.waiting_aloud(complain);
     tokio::select! {
-        code = wait(&waiting, task, to, newest, form) => code,
+        code = wait(&waiting, task, to, letter, newest, form) => code,
         () = interruption.happened() => Err(Failure::LeftWorking(task.clone())),
     }
 }
@@ -157,7 +172,14 @@ async fn post_with_files(
     Ok(client.send(&message).await?)
 }
 
-async fn wait(client: &Client, task: &TaskId, to: &AgentId, newest: i64, form: Form) -> Result<u8, Failure> {
+async fn wait(
+    client: &Client,
+    task: &TaskId,
+    to: &AgentId,
+    letter: Option<&MessageId>,
+    newest: i64,
+    form: Form,
+) -> Result<u8, Failure> {
     if let Some(words) = paused(client, to).await? {
         complain(&words);
     }
@@ -166,10 +188,20 @@ async fn wait(client: &Client, task: &TaskId, to: &AgentId, newest: i64, form: F
         Form::Json if entry.event.task() == Some(task) => print_json(entry),
         Form::Json | Form::Text => Ok(()),
     };
-    let mut telling = Telling::new(client, std::slice::from_ref(task), form);
+    let awaited = letter.map(|letter| Awaited { agent: to.clone(), letter: letter.clone() });
+    let mut telling = Telling::new(client, std::slice::from_ref(task), form).awaiting(awaited);
     // A task that already existed may have messages that the user has not been shown. Print these messages first.
     telling.show_unshown(newest).await?;
     let outcome = telling.follow(newest, filter, show_event).await?;
+    if let Some(letter) = letter
+        && client.message(letter).await?.state == MessageState::Bounced
+    {
+        if form == Form::Text {
+            complain(&format!("{to} does not accept {letter}: it was stopped or ended before it answered"));
+        }
+        // The outcome of the task may be that of an earlier prompt.
+        return tell_outcome(client, task, Outcome::Unanswered, form).await;
+    }
     telling.tell_outcome(outcome).await
 }
 
@@ -194,8 +226,6 @@ pub(crate) async fn root_is_paused(client: &Client) -> Result<bool, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_society::id::MessageId;
-    use polity_society::message::MessageState;
 
     #[test]
     fn what_was_taken() {
