@@ -47,7 +47,13 @@ fn a_conversation_out_of_a_pipe() {
         "/attach {picture}\nWhat is in it?\n\n/history\n/new\nAnd now?\n/tasks\n/sing\n/quit\nnever said\n"
     );
     let ended = polity.spawn_reading(&on_data(&["chat"]), &said).wait().expect_code(0);
-    for part in ["480 × 270", "> What is in it?", "And now?", "there is no /sing"] {
+    for part in [
+        "480 × 270",
+        "> What is in it?",
+        "a new task begins with your next message",
+        "And now?",
+        "there is no /sing",
+    ] {
         assert!(ended.stdout.contains(part), "{part:?} is not in {}", ended.stdout);
     }
     assert!(!ended.stdout.contains("never said"));

@@ -493,7 +493,10 @@ impl Chat {
                 let approval = self.client.answer(&id, &answer).await?;
                 self.print(&approvals::taken(&approval))?;
             }
-            Line::New => self.task = None,
+            Line::New => {
+                self.task = None;
+                self.print("a new task begins with your next message")?;
+            }
             Line::Task(task) => {
                 let words = format!("{task}: {}", self.client.task(&task).await?.title);
                 self.task = Some(task);
