@@ -56,6 +56,12 @@ pub(crate) enum Failure {
     /// The user asked for a request of one agent, but another agent made the request with this number.
     #[error("request {number} was made by the agent {agent}: polity agent {agent} --sent {number}")]
     NotItsRequest { number: i64, agent: polity_society::id::AgentId },
+    /// No agent has the id that the user gave.
+    #[error("there is no agent `{0}`: `polity agents` lists the ids")]
+    NoAgent(String),
+    /// Neither an agent nor a task has the id that the user gave.
+    #[error("there is no agent and no task `{0}`: `polity agents` and `polity tasks --all` list the ids")]
+    NoAgentOrTask(String),
     /// There is nothing to export.
     #[error("there is no task yet; give a prompt first: polity run \"…\"")]
     NoTask,
@@ -215,6 +221,8 @@ impl Failure {
             | Self::Incomplete { .. }
             | Self::NoReference(_)
             | Self::NotItsRequest { .. }
+            | Self::NoAgent(_)
+            | Self::NoAgentOrTask(_)
             | Self::NoTask
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,

@@ -80,7 +80,8 @@ fn a_task_is_stopped_and_the_others_go_on() {
     let stopped = state(&first);
     assert_eq!((&stopped["state"], &stopped["stoppedBy"]), (&json!("idle"), &json!("user")));
     assert_eq!(state(&second)["outcome"], "answered");
-    assert!(refused(&polity, &["stop", "t-nothing"]).contains("there is no agent `t-nothing`"));
+    let unknown = refused(&polity, &["stop", "t-nothing"]);
+    assert!(unknown.contains("no task `t-nothing`: `polity agents --data data` and"), "{unknown}");
     let idle = ask(&polity, &["stop", &first]).expect_code(0);
     assert_eq!(idle.stderr, "polity: nothing to stop: there was no work\n");
 }

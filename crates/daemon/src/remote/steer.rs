@@ -31,7 +31,12 @@ pub(crate) async fn run(arguments: Arguments, step: SteerAction) -> Result<u8, F
     let task = if step == SteerAction::Stop && is_task(&client, &task).await? { Some(task) } else { None };
     let steered = match &task {
         Some(task) => client.stop_task(task).await?,
-        None => client.steer(&AgentId::new(arguments.id), step, scope).await?,
+        None => match client.steer(&AgentId::new(arguments.id.as_str()), step, scope).await {
+            Err(polity_client::Error::Refused(problem)) if problem.status == 404 => {
+                return Err(unknown(step, arguments.id));
+            }
+            steered => steered?,
+        },
     };
     if arguments.json {
         print_json(&steered)?;
@@ -49,6 +54,14 @@ async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
         Ok(_) => Ok(true),
         Err(polity_client::Error::Refused(problem)) if problem.status == 404 => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the failure for an id that belongs to nothing that the command can stop, pause or resume.
+fn unknown(step: SteerAction, id: String) -> Failure {
+    match step {
+        SteerAction::Stop => Failure::NoAgentOrTask(id),
+        SteerAction::Pause | SteerAction::Resume => Failure::NoAgent(id),
     }
 }
 
@@ -77,6 +90,16 @@ fn nothing(step: SteerAction) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_id_comes_with_the_commands_that_list_the_ids() {
+        let check = |step, expect: &str| assert_eq!(unknown(step, "ida".to_owned()).to_string(), expect);
+        let stop =
+            "there is no agent and no task `ida`: `polity agents` and `polity tasks --all` list the ids";
+        check(SteerAction::Stop, stop);
+        check(SteerAction::Pause, "there is no agent `ida`: `polity agents` lists the ids");
+        check(SteerAction::Resume, "there is no agent `ida`: `polity agents` lists the ids");
+    }
 
     #[test]
     fn steps_in_words() {
