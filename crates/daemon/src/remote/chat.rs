@@ -12,7 +12,7 @@ use super::words::now;
 use super::{At, approvals, tasks, unfinished};
 use crate::failure::Failure;
 use crate::output::foot::{can_move, columns};
-use crate::output::{Form, Page, complain, print, print_on};
+use crate::output::{Form, Page, complain, one_line, print, print_on};
 use crate::signals::Interruption;
 use crate::suggested::repeating;
 use crate::values::workspace;
@@ -83,6 +83,8 @@ pub(crate) enum Leaving {
 
 /// Maximum time for which a user who wants to leave waits for an operation in progress, such as sending a message.
 const LAST_OPERATION: Duration = Duration::from_secs(1);
+/// Maximum length of a quoted line of the user, in characters.
+const DROPPED_CHARS: usize = 60;
 /// Maximum interval between two redraws of the lines about the agents. These lines show elapsed times, so they change
 /// even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
@@ -257,7 +259,9 @@ enum Look {
 enum Heard<T> {
     /// The operation has ended with this result.
     Done(T),
-    /// The user leaves and the operation takes too long, or the input or the event stream has ended.
+    /// The user wants to leave, and the operation takes too long. It was dropped.
+    TooLong,
+    /// The input or the event stream has ended, so the chat must end too.
     Leave,
 }
 
@@ -285,7 +289,7 @@ impl Around {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(Heard::Done(done)),
-                () = after(self.leaves_since) => return Ok(Heard::Leave),
+                () = after(self.leaves_since) => return Ok(Heard::TooLong),
                 typed = self.lines.next() => if self.hear(typed) == Stays::No {
                     return Ok(Heard::Leave);
                 },
@@ -347,6 +351,25 @@ async fn after(leaves_since: Option<Instant>) {
     }
 }
 
+/// Returns what the chat says before the society ends with unfinished work; nothing if no work is unfinished. `work`
+/// says what is unfinished. `dropped` is the line of the user whose operation took too long.
+fn warning(work: Option<&str>, dropped: Option<&str>) -> Option<String> {
+    let mut lines = Vec::new();
+    if let Some(line) = dropped {
+        let line = one_line(line, DROPPED_CHARS);
+        lines.push(format!("polity: interrupted, so perhaps this has not happened: {line}"));
+    }
+    if let Some(words) = work {
+        lines.push(format!("polity: {words}"));
+        lines.push(format!("polity: {}", unfinished::NOTHING_LOST));
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    lines.push("polity: /quit once more leaves now".to_owned());
+    Some(lines.join("\n"))
+}
+
 /// Whether the user stays in the chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stays {
@@ -372,21 +395,27 @@ impl Chat {
     /// Runs an interactive chat: handles lines and prints messages as they come.
     async fn converse(&mut self, around: &mut Around) -> Result<u8, Failure> {
         loop {
-            if around.leaves_since.take().is_some() {
-                if self.stays().await? == Stays::No {
+            if around.leaves_since.is_some() {
+                if self.stays(around, None).await? == Stays::No {
                     return Ok(0);
                 }
-                around.lines.go_on();
             } else if around.look == Look::Now {
                 around.look = Look::WhenSomethingHappens;
                 match around.beside(self.show_unshown()).await? {
                     Heard::Done(shown) => shown?,
+                    // The next round asks whether the user stays. If so, the messages are shown then.
+                    Heard::TooLong => around.look = Look::Now,
                     Heard::Leave => return Ok(0),
                 }
             } else if let Some(line) = around.held.pop_front() {
                 match around.beside(self.take(&line)).await? {
                     Heard::Done(Ok(Next::Leave)) | Heard::Leave => return Ok(0),
                     Heard::Done(Ok(Next::Said | Next::Line)) => {}
+                    Heard::TooLong => {
+                        if self.stays(around, Some(&line)).await? == Stays::No {
+                            return Ok(0);
+                        }
+                    }
                     // If one line fails, the chat goes on, unless standard output is closed.
                     Heard::Done(Err(Failure::OutputClosed)) => return Err(Failure::OutputClosed),
                     Heard::Done(Err(failure)) => {
@@ -410,18 +439,18 @@ impl Chat {
     }
 
     /// Decides whether the user, who wants to leave, stays once more: if the society would end with unfinished work, the
-    /// chat says so first.
-    async fn stays(&mut self) -> Result<Stays, Failure> {
+    /// chat says so first. `dropped` is the line whose operation took too long.
+    async fn stays(&mut self, around: &mut Around, dropped: Option<&str>) -> Result<Stays, Failure> {
+        around.leaves_since = None;
         match self.leaving {
             Leaving::AtOnce | Leaving::AfterWarning => return Ok(Stays::No),
             Leaving::WithWarning => {}
         }
-        let Some(words) = unfinished::unfinished(&self.client).await else { return Ok(Stays::No) };
-        self.print(&format!(
-            "polity: {words}\npolity: {}; /quit once more leaves now",
-            unfinished::NOTHING_LOST
-        ))?;
+        let work = unfinished::unfinished(&self.client).await;
+        let Some(warning) = warning(work.as_deref(), dropped) else { return Ok(Stays::No) };
+        self.print(&warning)?;
         self.leaving = Leaving::AfterWarning;
+        around.lines.go_on();
         Ok(Stays::Yes)
     }
 

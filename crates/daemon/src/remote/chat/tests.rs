@@ -33,6 +33,33 @@ fn lines_of_the_person() {
 }
 
 #[test]
+fn who_leaves_during_an_operation_is_warned_too() {
+    let check = |unfinished, dropped, expect: Option<&str>| {
+        assert_eq!(warning(unfinished, dropped).as_deref(), expect);
+    };
+    check(None, None, None);
+    check(
+        Some("1 task is unfinished"),
+        None,
+        Some(
+            "polity: 1 task is unfinished\npolity: nothing is lost: the next `polity` or `polity serve` goes on with \
+             this\npolity: /quit once more leaves now",
+        ),
+    );
+    // The daemon does not tell what is unfinished, but the line itself is.
+    check(
+        None,
+        Some("/attach\nfilm.mp4"),
+        Some(
+            "polity: interrupted, so perhaps this has not happened: /attach film.mp4\npolity: /quit once more leaves \
+             now",
+        ),
+    );
+    let both = warning(Some("1 task is unfinished"), Some("hello")).unwrap();
+    assert!(both.contains("hello\npolity: 1 task is unfinished\n"), "{both}");
+}
+
+#[test]
 fn a_history() {
     // The text for a pipe contains control characters. `harmless` makes them visible in the snapshot.
     insta::assert_snapshot!(harmless(&history_in_words(&messages(), Page::Pipe)), @r#"
