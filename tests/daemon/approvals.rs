@@ -299,6 +299,27 @@ fn a_chat_asks_and_takes_the_answer() {
     assert!(note.exists());
 }
 
+/// The newest task is answered. The chat begins with a line about the question of the task before it.
+#[test]
+fn a_chat_announces_the_questions_of_older_tasks() {
+    let server = ScriptedServer::start(|asked| match asked.text_contains("only greet") {
+        true => Answer::say("hello"),
+        false => writer(asked),
+    });
+    let polity = home(&server, &json!({}));
+    polity.write_config("app.json", &asks().to_string());
+    let _daemon = serve(&polity);
+    ask(&polity, &["run", "write"]).expect_code(6);
+    ask(&polity, &["run", "only greet"]).expect_code(0);
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
+    running.stdout_wait("[task: write] root asks whether");
+    running.stdout_line("/help");
+    writeln!(keyboard, "/approve q1").expect("a keyboard");
+    running.stdout_line("root may call str_replace_editor");
+    writeln!(keyboard, "/quit").expect("a keyboard");
+    running.wait().expect_code(0);
+}
+
 /// Starts the daemon, and waits until it serves. Later, the daemon dies when it reaches the failure point `point`. A
 /// failure point is a named place in the code of the daemon.
 fn serve_until(polity: &Polity, point: &str) -> Running {

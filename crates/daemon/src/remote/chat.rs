@@ -18,7 +18,7 @@ use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
-use past::{history_in_words, last_lines, written};
+use past::{history_in_words, last_lines, other_questions, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, TaskId};
@@ -174,6 +174,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         let _mode = lines::Mode::note();
         let before = written(&client).await?;
         let (mut last, newest) = last_lines(&client, task.as_ref(), Page::now()).await?;
+        let others = other_questions(&client, task.as_ref().or(newest.as_ref())).await?;
         let (lines, printer) = lines::typed(&before)?;
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat {
@@ -194,6 +195,9 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         }
         if let Some(words) = how_to_continue {
             tell(&chat.printer, &words, Page::now())?;
+        }
+        for words in others {
+            chat.print(&words)?;
         }
         chat.print("/help lists the commands")?;
         let mut around = Around {

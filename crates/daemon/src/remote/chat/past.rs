@@ -1,18 +1,22 @@
 //! The messages from before the chat: the last ones, shown when the chat begins, and the lines that the user can recall.
 
 use crate::failure::Failure;
-use crate::output::Page;
 use crate::output::wrap::wrapped;
+use crate::output::{Page, one_line};
+use crate::remote::advice::{Process, answering};
 use crate::remote::conversation::in_words;
+use crate::suggested::repeating;
 use polity_client::Client;
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::MessageState;
-use polity_view::{MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
+use polity_view::{MAX_PAGE, MessageFilter, MessageView, NowFilter, NowView, Order, Stuck, TaskFilter};
 
-/// Number of earlier messages that a chat shows when it begins.
+/// Number of earlier messages that a chat shows when it begins, and number of questions of other tasks.
 const LAST: usize = 6;
 /// Maximum number of lines of each of these messages.
 const LINES: usize = 12;
+/// Maximum length of a quoted question and of the title of its task, in characters.
+const QUESTION_CHARS: usize = 60;
 /// Number of lines from earlier chats that the user can recall with the arrow keys.
 const WRITTEN: u32 = 100;
 
@@ -58,6 +62,48 @@ pub(super) async fn last_lines(
     said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
     said.reverse();
     Ok((last_in_words(&said, found.next.as_ref(), newest, page), newest.cloned()))
+}
+
+/// Fetches the open questions to the user in all tasks but one, and formats a line for each. `shown` is the task whose
+/// questions the chat shows itself.
+pub(super) async fn other_questions(client: &Client, shown: Option<&TaskId>) -> Result<Vec<String>, Failure> {
+    let now = client.now(&NowFilter { limit: Some(MAX_PAGE) }).await?;
+    Ok(other_questions_in_words(&now, shown))
+}
+
+fn other_questions_in_words(now: &NowView, shown: Option<&TaskId>) -> Vec<String> {
+    let others = now.stuck.iter().filter_map(|thing| {
+        let task = thing.task.as_ref().filter(|task| Some(*task) != shown)?;
+        let title = one_line(thing.title.as_deref().unwrap_or(task.as_str()), QUESTION_CHARS);
+        match &thing.stuck {
+            Stuck::Question { agent, text, .. } => {
+                let text = one_line(text, QUESTION_CHARS);
+                // The lines of a chat go to root.
+                let how = if agent.is_root() {
+                    format!("/task {task} continues that task")
+                } else {
+                    let command = answering(Process::Daemon, agent, task);
+                    format!("answer with: {}", repeating(&command))
+                };
+                Some(format!("polity: [task: {title}] {agent} asks you: {text}; {how}"))
+            }
+            Stuck::Approval { agent, approval, tool, .. } => Some(format!(
+                "polity: [task: {title}] {agent} asks whether it may call {tool}; /task {task} shows the call, /approve \
+                 {approval} or /deny {approval} answers"
+            )),
+            Stuck::Request { .. } | Stuck::Parked { .. } | Stuck::Service { .. } | Stuck::Answered { .. } => {
+                None
+            }
+        }
+    });
+    let mut lines: Vec<String> = others.collect();
+    if let Some(more) = lines.len().checked_sub(LAST).filter(|more| *more > 0) {
+        lines.truncate(LAST);
+        let plural = if more == 1 { "" } else { "s" };
+        let how = repeating("polity status");
+        lines.push(format!("polity: {more} more question{plural} to you; {how} lists them"));
+    }
+    lines
 }
 
 /// Formats the last of these messages, which are in order, the oldest first. `before` is absent if there are no older
@@ -127,6 +173,62 @@ pub(super) fn history_in_words(said: &[MessageView], page: Page) -> String {
 mod tests {
     use super::*;
     use crate::remote::examples::messages;
+    use polity_society::id::ApprovalId;
+    use polity_view::StuckView;
+
+    #[test]
+    fn questions_of_other_tasks_are_announced() {
+        let question = |agent: &str| Stuck::Question {
+            agent: AgentId::new(agent),
+            message: MessageId::from_sequence(7),
+            text: "May or June?".to_owned(),
+        };
+        let approval = || Stuck::Approval {
+            agent: AgentId::root(),
+            approval: ApprovalId::from_number(4),
+            tool: "bash".to_owned(),
+            expires_at: 0,
+        };
+        let thing = |task: &str, stuck| StuckView {
+            key: String::new(),
+            since: 0,
+            stuck,
+            task: Some(TaskId::new(task)),
+            title: Some(format!("the prompt of {task}")),
+            remedies: Vec::new(),
+        };
+        let words = |stuck: Vec<StuckView>, shown: Option<&str>| {
+            let stuck_total = stuck.len() as u64;
+            let now = NowView {
+                at: 0,
+                as_of: 0,
+                running: true,
+                working: Vec::new(),
+                working_total: 0,
+                at_work_total: 0,
+                stuck,
+                stuck_total,
+            };
+            other_questions_in_words(&now, shown.map(TaskId::new).as_ref())
+        };
+        let all = || {
+            vec![
+                thing("t-1", question("root")),
+                thing("t-2", approval()),
+                thing("t-3", question("ida")),
+                thing("t-4", question("root")),
+            ]
+        };
+        insta::assert_snapshot!(words(all(), Some("t-4")).join("\n"), @r#"
+        polity: [task: the prompt of t-1] root asks you: May or June?; /task t-1 continues that task
+        polity: [task: the prompt of t-2] root asks whether it may call bash; /task t-2 shows the call, /approve q4 or /deny q4 answers
+        polity: [task: the prompt of t-3] ida asks you: May or June?; answer with: polity send --to ida --task t-3 "…"
+        "#);
+        assert_eq!(words(vec![thing("t-1", approval())], Some("t-1")), [] as [String; 0]);
+        let many = words((0..LAST + 2).map(|_| thing("t-1", approval())).collect(), None);
+        assert_eq!(many.len(), LAST + 1);
+        assert_eq!(many[LAST], "polity: 2 more questions to you; polity status lists them");
+    }
 
     #[test]
     fn only_the_last_messages_are_shown_and_of_each_its_beginning() {
