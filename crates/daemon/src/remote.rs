@@ -17,6 +17,7 @@ pub(crate) mod fork;
 pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod reload;
+mod root;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod send;

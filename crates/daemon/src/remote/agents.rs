@@ -1,8 +1,10 @@
 //! `polity agents`: lists the agents as a tree.
 
+use super::root::{InTask, in_other_tasks};
 use super::words::{agent_style, now, usage, variant};
 use super::{Shape, Source, named_task};
 use crate::failure::Failure;
+use crate::output::Form;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
 use polity_society::content::{Capability, Direction};
@@ -56,12 +58,40 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         limit: None,
     };
     let (agents, _) = client.all_agents(&filter).await?;
-    arguments.shape.list(&agents, "there are no such agents", words)?;
+    let root = agents.iter().find(|agent| agent.id.is_root());
+    let others = match root {
+        // With `--task`, root is shown in this task alone.
+        Some(root) if filter.task.is_none() && arguments.shape.form() == Form::Text => {
+            in_other_tasks(&client, root.doing.task()).await?
+        }
+        Some(_) | None => Vec::new(),
+    };
+    arguments.shape.list(&agents, "there are no such agents", |agents| words(agents, &others, now()))?;
     Ok(0)
 }
 
-fn words(agents: &[AgentView]) -> String {
-    table(&rows(agents, now()))
+/// Formats agents as a tree. `others` is what root does in the tasks that its own row does not show.
+fn words(agents: &[AgentView], others: &[InTask], now: i64) -> String {
+    let branches = tree(agents);
+    let mut rows = Vec::with_capacity(branches.len() + others.len());
+    for (place, branch) in branches.iter().enumerate() {
+        rows.push(row(&branch.before, branch.agent, now));
+        if branch.agent.id.is_root() {
+            let has_children = branches.get(place + 1).is_some_and(|next| !next.before.is_empty());
+            let rail = if has_children { "│" } else { "" };
+            rows.extend(others.iter().map(|other| in_task(rail, other, now)));
+        }
+    }
+    table(&rows)
+}
+
+/// Formats what root does in a task as a row below the row of root.
+fn in_task(rail: &str, other: &InTask, now: i64) -> Vec<Cell> {
+    vec![
+        Cell::new(DIM, "").after(rail),
+        Cell::new(DIM, &other.named()),
+        Cell::new(agent_style(other.doing.state()), &other.doing.words(now)),
+    ]
 }
 
 /// Formats agents as the rows of a table, arranged as a tree. `now` is the time in milliseconds since 1970.
@@ -143,7 +173,7 @@ mod tests {
     use super::super::examples::{NOW, agent, agents, task_id};
     use super::*;
     use crate::output::table::without_styles;
-    use polity_society::id::MessageId;
+    use polity_society::id::{MessageId, TaskId};
     use polity_view::{About, Doing};
     use proptest::prelude::*;
 
@@ -155,6 +185,28 @@ root                                                  waiting for agent-sae2, 1 
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged                           1 message waits  local
 │  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                                                      local
 └─ clerk-22bb      clerk                              paused, 1 min                                                              local
+"#);
+    }
+
+    #[test]
+    fn each_task_of_root_has_a_row() {
+        let other = |task: &str| InTask {
+            task: TaskId::new(task),
+            title: "what is it?".to_owned(),
+            doing: Doing::Ready { task: TaskId::new(task), since: NOW },
+        };
+        let root = agent("root", None);
+        let shown = |agents: &[AgentView]| without_styles(&words(agents, &[other("t-7"), other("t-8")], NOW));
+        insta::assert_snapshot!(shown(std::slice::from_ref(&root)), @r#"
+root                            idle   local
+      and in t-7 “what is it?”  ready
+      and in t-8 “what is it?”  ready
+"#);
+        insta::assert_snapshot!(shown(&[root, agent("ida", Some("root"))]), @r#"
+root                              idle   local
+│       and in t-7 “what is it?”  ready
+│       and in t-8 “what is it?”  ready
+└─ ida                            idle   local
 "#);
     }
 

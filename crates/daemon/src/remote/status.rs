@@ -4,6 +4,7 @@ mod words;
 
 use super::advice::{Process, going_on};
 use super::reload::problem_in_words;
+use super::root::{InTask, in_other_tasks};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, DIM, HELD, PLAIN};
@@ -13,7 +14,7 @@ use crate::suggested::repeating;
 use clap::Args;
 use polity_view::{ConfigView, MAX_PAGE, NowFilter, NowView, Severity};
 use serde::Serialize;
-use words::{Setting, card, stuck};
+use words::{Setting, card, in_task, stuck};
 
 /// `polity status`
 #[derive(Debug, Args)]
@@ -53,15 +54,21 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     match arguments.shape.form() {
         Form::Json => print_json(&status)?,
         Form::Text => {
+            let of_root = status.now.working.iter().find(|card| card.agent.id.is_root());
+            let others = match of_root {
+                Some(card) => in_other_tasks(&client, Some(&card.active_in)).await?,
+                None => Vec::new(),
+            };
             let setting = Setting { data: arguments.source.named_data(), process };
-            show(&wrapped(&lines(&status, &setting), width()))?;
+            show(&wrapped(&lines(&status, &others, &setting), width()))?;
         }
     }
     Ok(0)
 }
 
-/// Returns the lines of the status, before they are broken to the width of the terminal.
-fn lines(status: &Status, setting: &Setting) -> Vec<Line> {
+/// Returns the lines of the status, before they are broken to the width of the terminal. `others` is what root does in
+/// the tasks that its card does not show.
+fn lines(status: &Status, others: &[InTask], setting: &Setting) -> Vec<Line> {
     let Status { url, process, data_dir, config, now } = status;
     let mut lines = vec![match (process, url) {
         (Process::Daemon, Some(url)) => Line::new(0, PLAIN, &format!("daemon: {url}")),
@@ -92,6 +99,9 @@ fn lines(status: &Status, setting: &Setting) -> Vec<Line> {
     section(&mut lines, &at_work(now), now.working.len(), now.working_total);
     for agent in &now.working {
         lines.extend(card(agent, now.at));
+        if agent.agent.id.is_root() {
+            lines.extend(others.iter().map(|other| in_task(other, now.at)));
+        }
     }
     section(&mut lines, &are_stuck(now), now.stuck.len(), now.stuck_total);
     for thing in &now.stuck {

@@ -1,13 +1,15 @@
 //! `polity why ID`: explains why something is as it is, and what can be done about it.
 
 use super::advice::{Process, needing_daemon};
+use super::root::{InTask, in_other_tasks};
 use super::words::{data_option, now};
 use super::{Shape, Source, named_party};
 use crate::failure::Failure;
-use crate::output::harmless;
 use crate::output::table::{DIM, PLAIN, painted};
+use crate::output::{Form, harmless};
 use crate::suggested::repeating;
 use clap::Args;
+use polity_society::id::AgentId;
 use polity_view::{Why, WhyFilter, WhyRemedy};
 
 /// `polity why`
@@ -35,7 +37,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let options = data_option(arguments.source.named_data().as_deref());
     let why = client.why(&arguments.id, &filter).await?;
     let process = Process::of(&client, &arguments.source.data_path()?)?;
-    arguments.shape.one(&why, |why| in_words(why, process, &options, now()))?;
+    let others = if arguments.id == AgentId::root().as_str() && arguments.shape.form() == Form::Text {
+        let root = client.agent(&AgentId::root()).await?.agent;
+        in_other_tasks(&client, root.doing.task()).await?
+    } else {
+        Vec::new()
+    };
+    arguments.shape.one(&why, |why| {
+        let mut words = in_words(why, process, &options, now());
+        words.extend(others.iter().map(|other| format!("\n{}", in_task(other, &options, now()))));
+        words
+    })?;
     Ok(0)
 }
 
@@ -57,6 +69,13 @@ fn in_words(why: &Why, process: Process, options: &str, now: i64) -> String {
         lines.push(format!("  {} {}", painted(DIM, "→"), harmless(&repeating(&sentence))));
     }
     lines.join("\n")
+}
+
+/// Formats what root does in a task that the explanation of root does not show.
+fn in_task(other: &InTask, options: &str, now: i64) -> String {
+    let line = format!("{}: {}", other.named(), other.doing.words(now));
+    let command = format!("polity why {}{options}", other.task);
+    format!("{} {}", painted(PLAIN, &line), painted(DIM, &format!("({})", repeating(&command))))
 }
 
 /// Returns whether a remedy needs a daemon, for its command or for the live view.
@@ -83,8 +102,19 @@ fn needs_daemon(remedy: &WhyRemedy) -> bool {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use polity_society::id::{AgentId, TaskId};
-    use polity_view::Fact;
+    use polity_society::id::TaskId;
+    use polity_view::{Doing, Fact};
+
+    #[test]
+    fn each_further_task_of_root_is_named() {
+        let task = TaskId::new("t-7");
+        let doing = Doing::Ready { task: task.clone(), since: 0 };
+        let other = InTask { task, title: "what is it?".to_owned(), doing };
+        assert_eq!(
+            without_styles(&in_task(&other, " --data home", 0)),
+            "and in t-7 “what is it?”: ready (polity why t-7 --data home)"
+        );
+    }
 
     #[test]
     fn an_explanation_in_words() {

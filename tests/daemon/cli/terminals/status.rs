@@ -109,6 +109,8 @@ fn a_status_of_work_and_trouble_can_be_read_at_every_width() {
     for words in [
         "1 agent is at work\n",
         "    retrying one in ",
+        // Root also waits for the worker, in its other task.
+        "    and in t-",
         "2 things are stuck\n",
         &format!("  root waits for {worker}, which is paused"),
         &format!("    → polity resume {worker} --alone --data data\n"),

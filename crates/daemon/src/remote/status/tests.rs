@@ -1,9 +1,9 @@
 use super::*;
 use crate::output::table::without_styles;
 use crate::remote::examples::{HOSTILE, NOW, agents, config, task_id};
-use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId};
+use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, TaskId};
 use polity_view::{
-    AgentState, Awaited, CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble,
+    AgentState, Awaited, CardView, Cause, Circuit, Deed, Doing, LastView, Remedy, Stuck, StuckView, Trouble,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -123,12 +123,34 @@ fn status(process: Process, now: NowView) -> String {
     let status =
         Status { url, process, data_dir: "/home/me/.local/share/polity".to_owned(), config: config(), now };
     let setting = Setting { data: Some("my data".to_owned()), process };
-    without_styles(&wrapped(&lines(&status, &setting), None))
+    without_styles(&wrapped(&lines(&status, &[], &setting), None))
 }
 
 #[test]
 fn a_status_in_words() {
     insta::assert_snapshot!(status(Process::Daemon, now_view()));
+}
+
+#[test]
+fn each_task_of_root_has_a_line() {
+    let other = InTask {
+        task: TaskId::new("t-7"),
+        title: format!("a long question {HOSTILE}"),
+        doing: Doing::Ready { task: TaskId::new("t-7"), since: NOW },
+    };
+    let status = Status {
+        url: None,
+        process: Process::Nothing,
+        data_dir: "data".to_owned(),
+        config: config(),
+        now: now_view(),
+    };
+    let setting = Setting { data: None, process: Process::Nothing };
+    let words = without_styles(&wrapped(&lines(&status, &[other], &setting), None));
+    let card = words.split("\n  root\n").nth(1).and_then(|after| after.split("\n  agent-sae2").next());
+    let card = card.unwrap_or_default();
+    let line = "    and in t-7 “a long question red <U+001B>[31m<U+0007> and more”: ready";
+    assert!(card.lines().any(|shown| shown == line), "{line:?} is not in: {words}");
 }
 
 #[test]
@@ -184,7 +206,8 @@ fn a_status_fits_any_terminal() {
         now: now_view(),
     };
     for width in [40, 80, 200] {
-        let shown = wrapped(&lines(&status, &Setting { data: None, process: Process::Daemon }), Some(width));
+        let setting = Setting { data: None, process: Process::Daemon };
+        let shown = wrapped(&lines(&status, &[], &setting), Some(width));
         for line in without_styles(&shown).lines() {
             assert!(line.width() <= width, "{line:?} at {width}");
         }

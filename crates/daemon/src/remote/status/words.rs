@@ -3,6 +3,7 @@
 use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
 use crate::output::wrapped::Line;
 use crate::remote::advice::{Process, deciding, needing_daemon};
+use crate::remote::root::InTask;
 use crate::remote::words::{agent_style, data_option, usage};
 use crate::suggested::repeating;
 use polity_society::id::AgentId;
@@ -38,6 +39,12 @@ pub(super) fn card(card: &CardView, now: i64) -> Vec<Line> {
     text(&mut lines, &card.last.as_ref().map_or_else(String::new, |last| in_words(last, now)));
     text(&mut lines, &usage(&agent.usage));
     lines
+}
+
+/// Formats what root does in a task that its card does not show.
+pub(super) fn in_task(other: &InTask, now: i64) -> Line {
+    let style = agent_style(other.doing.state());
+    Line::new(4, style, &format!("{}: {}", other.named(), other.doing.words(now)))
 }
 
 fn in_words(last: &LastView, now: i64) -> String {
