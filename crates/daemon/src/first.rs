@@ -7,8 +7,8 @@ mod words;
 
 use crate::config::{self, DISCOVERY};
 use crate::failure::Failure;
+use crate::output::width::width;
 use crate::output::wrap::wrapped;
-use crate::output::wrapped::width;
 use crate::output::{Elapsed, complain, harmless, print};
 use crate::places;
 use crate::signals::Interruption;

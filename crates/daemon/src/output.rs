@@ -13,6 +13,7 @@ mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
 mod text;
+pub(crate) mod width;
 pub(crate) mod wrap;
 pub(crate) mod wrapped;
 

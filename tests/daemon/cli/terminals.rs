@@ -179,6 +179,20 @@ fn a_chat_begins_with_a_few_lines_of_a_long_history() {
     assert!(shown.lines().count() < 60, "{shown}");
 }
 
+/// The title of the task is wider than the terminal, and the text of a pipe stays whole.
+#[test]
+fn a_table_fits_the_terminal() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, _daemon) = served(&server);
+    let prompt = "count the pages of the books that lie on the table and tell me the sum of all";
+    told(&polity, &["send", "--wait", prompt]);
+    let shown = polity.spawn_in_session_at(100, &["tasks", "--data", "data"]).0.wait().expect_code(0).stdout;
+    let shown = plain(&shown);
+    assert_fits(&shown, 100);
+    assert!(shown.contains("count the pages") && shown.trim_end().ends_with('…'), "{shown}");
+    assert!(told(&polity, &["tasks"]).contains(prompt));
+}
+
 /// The answer arrives while no chat is open. The next chat shows the whole answer, although it continues no task.
 #[test]
 fn a_chat_begins_with_what_arrived_before_it() {

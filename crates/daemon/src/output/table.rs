@@ -3,8 +3,9 @@
 
 use super::terminal::harmless;
 use super::text::one_line;
+use super::width::width;
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The style of less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -23,6 +24,8 @@ pub(crate) const PLAIN: Style = Style::new();
 const CELL_CHARS: usize = 100;
 /// The space between two columns.
 const GAP: &str = "  ";
+/// A column of at most this width is never shortened, so that times, states and most ids stay whole.
+const SHORT: usize = 20;
 
 /// The content of one column in one row: a single line without characters that control a terminal.
 #[derive(Clone, Debug)]
@@ -47,6 +50,24 @@ impl Cell {
         self.text.width()
     }
 
+    /// Returns the cell with at most this width. If the text is wider, it is cut, and ends with an ellipsis.
+    fn cut(&self, columns: usize) -> Self {
+        if self.width() <= columns {
+            return self.clone();
+        }
+        let mut text = String::new();
+        let mut left = columns.saturating_sub(1);
+        for character in self.text.chars() {
+            let width = character.width().unwrap_or_default();
+            if width > left {
+                break;
+            }
+            left -= width;
+            text.push(character);
+        }
+        Self { text: format!("{}…", text.trim_end()), style: self.style }
+    }
+
     fn painted(&self) -> String {
         if self.text.is_empty() {
             return String::new();
@@ -56,15 +77,66 @@ impl Cell {
     }
 }
 
-/// Formats rows as lines with aligned columns. Columns that are empty in all rows are left out.
+/// Formats rows as lines with aligned columns. Columns that are empty in all rows are left out. On a terminal that is
+/// narrower than the table, shortens the widest columns. In a pipe, the texts stay whole.
 pub(crate) fn table(rows: &[Vec<Cell>]) -> String {
+    // The results of tests must not depend on the terminal in which somebody runs them.
+    table_within(rows, if cfg!(test) { None } else { width() })
+}
+
+/// Formats rows as [`table`] does, but does not shorten any column.
+pub(crate) fn whole_table(rows: &[Vec<Cell>]) -> String {
+    table_within(rows, None)
+}
+
+fn table_within(rows: &[Vec<Cell>], columns: Option<usize>) -> String {
+    let mut widths = widths(rows);
+    let Some(columns) = columns else { return lines(rows, &widths) };
+    shorten(&mut widths, &named(rows, widths.len()), columns);
+    let cut = |row: &Vec<Cell>| -> Vec<Cell> {
+        row.iter().zip(&widths).map(|(cell, width)| cell.cut(width.unwrap_or_default())).collect()
+    };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(cut).collect();
+    lines(&rows, &widths)
+}
+
+/// Returns the width of each column; nothing for a column that is empty in all rows.
+fn widths(rows: &[Vec<Cell>]) -> Vec<Option<usize>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.filter(|cell| !cell.text.is_empty()).map(Cell::width).max()
     };
-    let widths: Vec<Option<usize>> = (0..columns).map(width).collect();
-    let lines: Vec<String> = rows.iter().map(|row| line(row, &widths)).collect();
+    (0..columns).map(width).collect()
+}
+
+/// Returns for each column whether it contains names or ids. The user copies these, so they must stay whole.
+fn named(rows: &[Vec<Cell>], columns: usize) -> Vec<bool> {
+    let is_named = |column: usize| {
+        let mut cells = rows.iter().filter_map(|row| row.get(column));
+        cells.any(|cell| cell.style == NAME)
+    };
+    (0..columns).map(is_named).collect()
+}
+
+/// Makes the widest columns narrower until the table fits. Leaves columns with names alone, and columns that are
+/// [`SHORT`]. So a table may stay wider than a very narrow terminal.
+fn shorten(widths: &mut [Option<usize>], named: &[bool], columns: usize) {
+    let gaps = widths.iter().flatten().count().saturating_sub(1) * GAP.len();
+    loop {
+        let taken = widths.iter().flatten().sum::<usize>() + gaps;
+        let texts = widths.iter_mut().zip(named).filter(|(_, named)| !**named);
+        let wide = texts.filter_map(|(width, _)| width.as_mut()).filter(|width| **width > SHORT);
+        let widest = wide.max_by_key(|width| **width);
+        match widest {
+            Some(width) if taken > columns => *width -= 1,
+            Some(_) | None => return,
+        }
+    }
+}
+
+fn lines(rows: &[Vec<Cell>], widths: &[Option<usize>]) -> String {
+    let lines: Vec<String> = rows.iter().map(|row| line(row, widths)).collect();
     lines.join("\n")
 }
 
@@ -79,7 +151,7 @@ fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
             owed.clear();
             line.push_str(&cell.painted());
         }
-        owed.push_str(&" ".repeat(width - cell.width()));
+        owed.push_str(&" ".repeat(width.saturating_sub(cell.width())));
         owed.push_str(GAP);
     }
     line
@@ -128,6 +200,46 @@ mod tests {
         check(&[&["a", "", "c"], &["a", "", ""]], "a  c\na");
         check(&[&["a", "", "c"], &["a", "b", ""]], "a     c\na  b");
         check(&[&["two\nlines"]], "two lines");
+    }
+
+    #[test]
+    fn the_widest_column_is_shortened_to_fit() {
+        let row = |id: &str, at: &str, title: &str| {
+            vec![Cell::new(NAME, id), Cell::new(DIM, at), Cell::new(PLAIN, title)]
+        };
+        let rows = [
+            row("t-1", "2026-01-01 00:00:00", "count the pages of this book"),
+            row("t-2", "2026-01-01 00:00:01", "请看看这张图片，然后说出上面写了什么"),
+        ];
+        let check = |columns: Option<usize>, expect: [&str; 2]| {
+            assert_eq!(without_styles(&table_within(&rows, columns)), expect.join("\n"), "{columns:?}");
+        };
+        let whole = [
+            "t-1  2026-01-01 00:00:00  count the pages of this book",
+            "t-2  2026-01-01 00:00:01  请看看这张图片，然后说出上面写了什么",
+        ];
+        check(None, whole);
+        check(Some(62), whole);
+        check(
+            Some(50),
+            [
+                "t-1  2026-01-01 00:00:00  count the pages of this…",
+                "t-2  2026-01-01 00:00:01  请看看这张图片，然后说…",
+            ],
+        );
+        // Shorter columns stay whole, so a terminal that is too narrow breaks the lines itself.
+        check(
+            Some(20),
+            [
+                "t-1  2026-01-01 00:00:00  count the pages of…",
+                "t-2  2026-01-01 00:00:01  请看看这张图片，然…",
+            ],
+        );
+        // A name stays whole, however wide it is.
+        let name = "n".repeat(60);
+        let rows = [vec![Cell::new(NAME, &name), Cell::new(PLAIN, &"x".repeat(30))]];
+        let shown = without_styles(&table_within(&rows, Some(70)));
+        assert_eq!(shown, format!("{name}  {}…", "x".repeat(SHORT - 1)));
     }
 
     #[test]

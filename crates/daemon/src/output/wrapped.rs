@@ -4,10 +4,7 @@
 use super::table::painted_whole;
 use super::wrap;
 use anstyle::Style;
-use std::io::IsTerminal;
 
-/// Minimum width for which lines are broken, in columns. A narrower terminal wraps the lines itself.
-const NARROWEST: usize = 20;
 /// Additional indentation of the second and all later parts of a broken line, in columns.
 const HANGING: usize = 2;
 
@@ -24,15 +21,6 @@ impl Line {
     pub(crate) fn new(indent: usize, style: Style, text: &str) -> Self {
         Self { indent, style, text: text.split_whitespace().collect::<Vec<_>>().join(" ") }
     }
-}
-
-/// Returns the width of standard output, if it is a terminal that reports its width.
-pub(crate) fn width() -> Option<usize> {
-    if !std::io::stdout().is_terminal() {
-        return None;
-    }
-    let columns = crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
-    columns.filter(|columns| *columns > 0).map(|columns| columns.max(NARROWEST))
 }
 
 /// Formats lines for a width; `None` leaves them as long as they are. In the texts, characters that control a terminal

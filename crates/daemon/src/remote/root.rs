@@ -27,8 +27,8 @@ impl InTask {
     }
 }
 
-/// Fetches what root does in the other tasks in which it has something to do, newest task first. `shown` is the task that
-/// the state of root already shows.
+/// Fetches what root does in the other tasks in which it has something to do, newest task first. `shown` is the task
+/// that the state of root already shows.
 pub(super) async fn in_other_tasks(client: &Client, shown: Option<&TaskId>) -> Result<Vec<InTask>, Failure> {
     let filter =
         TaskFilter { state: Some(TaskState::Open), limit: Some(MOST), ..TaskFilter::default() };

@@ -4,7 +4,7 @@ use super::words::{moment, standing, usage, variant};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::Form;
-use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table};
+use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table, whole_table};
 use clap::Args;
 use polity_society::id::TaskId;
 use polity_view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
@@ -82,10 +82,10 @@ pub(super) fn is_active(task: &TaskView) -> bool {
     task.state == TaskState::Open || task.waiting_for_user > 0
 }
 
-/// Formats tasks, one per line.
+/// Formats tasks, one per line. The lines are not shortened.
 pub(crate) fn words(tasks: &[TaskView]) -> String {
     let rows: Vec<Vec<Cell>> = tasks.iter().map(row).collect();
-    table(&rows)
+    whole_table(&rows)
 }
 
 fn row(task: &TaskView) -> Vec<Cell> {
