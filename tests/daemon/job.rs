@@ -13,7 +13,7 @@ use polity_tests::{Answer, Conversation, Polity, ScriptedServer, ToolResult};
 use serde_json::{Value, json};
 
 use crate::support::hiring::brief;
-use crate::support::{home, run, start};
+use crate::support::{home, run, sandbox_level, start};
 
 /// The program with the bug. The mender corrects the line with the sum. The documenter rewrites the first line, and adds
 /// a comment to the line with the sum, so their edits overlap.
@@ -190,7 +190,9 @@ fn repository(polity: &Polity) -> Option<PathBuf> {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
         let mut command = Command::new("git");
         command.arg("-C").arg(&directory).args(identity).args(arguments);
-        command.output().ok().filter(|output| output.status.success())
+        let output = command.output().ok()?;
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+        Some(())
     };
     git(&["init", "-q"])?;
     git(&["add", "."])?;
@@ -226,31 +228,28 @@ fn no_command_ran_twice(project: &Path) {
     }
 }
 
-/// The job needs git and bubblewrap. If one of them is not installed, prints that this test was skipped and returns
-/// `true`.
-fn cannot_be_done(project: Option<&PathBuf>) -> bool {
-    let missing = match project {
-        None => Some("git"),
-        Some(_) if Command::new("bwrap").arg("--version").output().is_err() => Some("bubblewrap"),
-        Some(_) => None,
-    };
-    if let Some(missing) = missing {
-        polity_tests::tell(&format!("not checked: {missing} is not installed"));
-    }
-    missing.is_some()
+/// Fails if a request contains the text of the hidden tests.
+fn no_agent_read_the_hidden_tests(server: &ScriptedServer) {
+    let has_read = |asked: &Conversation| asked.body().to_string().contains(CANARY);
+    let requests = server.requests();
+    assert!(!requests.iter().any(|request| has_read(&request.conversation())), "the hidden tests were read");
 }
 
 /// Does the job once, and kills the process at random moments, at most `kills` times. Returns the number of kills
-/// before the end of the job, or `None` if this machine cannot do the job.
+/// before the end of the job, or `None` if git is not installed. The commands run at the sandbox level of this machine.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
+    // Allow commands. Otherwise, the person would be asked about them outside a `full` sandbox, and without a sandbox
+    // there would be none.
     let policy = json!([{"tool": "bash", "decide": "allow"}]);
-    let polity = home(&server, &json!({"language": "en", "tools": {"policy": policy}}));
-    let project = repository(&polity);
-    if cannot_be_done(project.as_ref()) {
+    let tools = json!({"policy": policy, "sandbox": {"allowNone": true}});
+    let polity = home(&server, &json!({"language": "en", "tools": tools}));
+    let Some(project) = repository(&polity) else {
+        polity_tests::tell("not checked: git is not installed");
         return None;
-    }
-    let project = project.expect("a repository");
+    };
+    let level = sandbox_level(&polity);
+    polity_tests::tell(&format!("the commands of the real job run at the sandbox level `{level}`"));
     let tests = hidden_tests(&polity);
     assert_eq!(complaint(&tests, &project), "add.sh 2 3 is not 5\n", "the hidden tests find the bug");
     let mut random = fastrand::Rng::with_seed(seed);
@@ -279,11 +278,11 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
     assert_eq!(said.stdout, "", "a result was printed twice");
     assert_eq!(complaint(&tests, &project), "");
     assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), MENDED, "an edit was lost");
-    let saw = |asked: &Conversation| asked.body().to_string().contains(CANARY);
-    assert!(
-        !server.requests().iter().any(|request| saw(&request.conversation())),
-        "the hidden tests were read"
-    );
+    if level == "none" {
+        polity_tests::tell("not checked: without a sandbox, nothing keeps a command from the hidden tests");
+    } else {
+        no_agent_read_the_hidden_tests(&server);
+    }
     no_command_ran_twice(&project);
     Some(hits)
 }

@@ -9,7 +9,7 @@ use polity_tests::{Output, Polity};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, files_below, write};
-use crate::support::{app, events, json_lines, run};
+use crate::support::{app, events, json_lines, run, sandbox_level};
 
 const CHINESE: &str = "［演练］";
 const ENGLISH: &str = "[rehearsal] ";
@@ -130,13 +130,6 @@ fn tasks_follow_each_other_in_one_society() {
     let answer = marked(run(&polity, &["看第二张", "--attach", &second]), CHINESE);
     assert!(answer.contains("31 × 13") && !answer.contains("480 × 270"), "{answer}");
     assert!(!answer.contains("first.png"), "{answer}");
-}
-
-/// Returns the level of the sandbox that this machine gives, as the doctor names it.
-fn sandbox_level(polity: &Polity) -> String {
-    let told = polity.run(&["doctor", "--offline", "--data", "data"]).stdout;
-    let (_, level) = told.split_once("level `").unwrap_or_else(|| panic!("no level in {told}"));
-    level.split('`').next().expect("a level").to_owned()
 }
 
 /// Checks that a text tells what the command of the lead printed. Without a full sandbox, polity would ask the user about

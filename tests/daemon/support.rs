@@ -55,6 +55,14 @@ pub(crate) fn run(polity: &Polity, arguments: &[&str]) -> Output {
     start(polity, arguments).wait()
 }
 
+/// Returns the level of the sandbox that this machine gives, as the doctor names it.
+#[track_caller]
+pub(crate) fn sandbox_level(polity: &Polity) -> String {
+    let told = polity.run(&["doctor", "--offline", "--data", "data"]).stdout;
+    let (_, level) = told.split_once("level `").unwrap_or_else(|| panic!("no level in {told}"));
+    level.split('`').next().expect("a level").to_owned()
+}
+
 /// Parses the objects that `--json` printed.
 #[track_caller]
 pub(crate) fn json_lines(stdout: &str) -> Vec<Value> {
