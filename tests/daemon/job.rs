@@ -1,4 +1,4 @@
-//! A real job: agents find a bug in a repository, correct it in worktrees of their own, run the tests in the sandbox,
+//! A real job: agents search a repository for a bug, correct it in worktrees of their own, run the tests in the sandbox,
 //! merge and report. Two of these agents change the same function. So the second merge is refused, the refusal names
 //! the overlap, and no edit is lost. At the end, the test checks the program with hidden tests, which no agent has
 //! seen. Kills at random moments (`kill -9`) must not change the result.
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 use crate::support::hiring::brief;
 use crate::support::{home, run, sandbox_level, start};
+
+const PATH: &str = "add.sh";
 
 /// The program with the bug. The mender corrects the line with the sum. The documenter rewrites the first line, and adds
 /// a comment to the line with the sum, so their edits overlap.
@@ -36,6 +38,9 @@ check 7 -7 0
 check 123456 654321 777777
 ";
 const CANARY: &str = "canary-7c1e";
+
+/// The mender's search for the bug. It fits only the line with the sum, which is in `add.sh`.
+const SEARCH: &str = r"\$\(\(";
 
 /// An edit of `add.sh`: the text that it replaces, and the new text.
 type Edit = (&'static str, &'static str);
@@ -91,12 +96,12 @@ fn checked(asked: &Conversation) -> Vec<ToolResult> {
     asked.results_of("bash").into_iter().filter(|result| result.error().is_none()).collect()
 }
 
-fn view() -> Answer {
-    Answer::call("str_replace_editor", json!({"command": "view", "path": "add.sh"}))
+fn view(path: &str) -> Answer {
+    Answer::call("str_replace_editor", json!({"command": "view", "path": path}))
 }
 
-fn edit((old, new): Edit) -> Answer {
-    let arguments = json!({"command": "str_replace", "path": "add.sh", "old_str": old, "new_str": new});
+fn edit(path: &str, (old, new): Edit) -> Answer {
+    let arguments = json!({"command": "str_replace", "path": path, "old_str": old, "new_str": new});
     Answer::call("str_replace_editor", arguments)
 }
 
@@ -144,11 +149,26 @@ fn root(asked: &Conversation) -> Answer {
     }
 }
 
+/// Returns the path that the result of [`SEARCH`] names. The line with the sum is line 5.
+fn path_in(found: &ToolResult) -> &str {
+    let (before, _) = found.text.split_once(":5: ").unwrap_or_else(|| panic!("no line 5 in {found:?}"));
+    before.rsplit([' ', '\n']).next().expect("a path")
+}
+
+/// Plays the mender: it searches for the bug, and corrects the file that the search has found.
+fn mender(asked: &Conversation) -> Answer {
+    let found = asked.results_of("search_files");
+    match found.first() {
+        None => Answer::call("search_files", json!({"pattern": SEARCH})),
+        Some(found) => child(asked, &MENDER, path_in(found)),
+    }
+}
+
 /// Plays the first turn of an agent: it views the program, edits it, and runs the tests.
-fn child(asked: &Conversation, child: &Child) -> Answer {
+fn child(asked: &Conversation, child: &Child, path: &str) -> Answer {
     match asked.results_of("str_replace_editor").len() {
-        0 => view(),
-        done if done <= child.edits.len() => edit(child.edits[done - 1]),
+        0 => view(path),
+        done if done <= child.edits.len() => edit(path, child.edits[done - 1]),
         _ if checked(asked).is_empty() => check(asked, child.role),
         _ => Answer::say(child.says),
     }
@@ -157,12 +177,12 @@ fn child(asked: &Conversation, child: &Child) -> Answer {
 /// Plays the documenter. In its second turn, it adapts its work to that of the mender, and runs the tests again.
 fn documenter(asked: &Conversation) -> Answer {
     if !asked.text_contains(PLEASE_ADAPT) {
-        return child(asked, &DOCUMENTER);
+        return child(asked, &DOCUMENTER, PATH);
     }
     let before = 1 + DOCUMENTER.edits.len();
     match asked.results_of("str_replace_editor").len() - before {
-        0 => view(),
-        done if done <= ADAPTATIONS.len() => edit(ADAPTATIONS[done - 1]),
+        0 => view(PATH),
+        done if done <= ADAPTATIONS.len() => edit(PATH, ADAPTATIONS[done - 1]),
         _ if checked(asked).len() < 2 => check(asked, DOCUMENTER.role),
         _ => Answer::say(ADAPTED),
     }
@@ -170,7 +190,7 @@ fn documenter(asked: &Conversation) -> Answer {
 
 fn script(asked: &Conversation) -> Answer {
     match asked.agent_id().split_once('-').map(|(role, _)| role.to_owned()).as_deref() {
-        Some("mender") => child(asked, &MENDER),
+        Some("mender") => mender(asked),
         Some("documenter") => documenter(asked),
         Some(CHECKER) => match checked(asked).first() {
             None => check(asked, CHECKER),
@@ -228,6 +248,20 @@ fn no_command_ran_twice(project: &Path) {
     }
 }
 
+/// Fails unless the mender has searched for the bug and the result named the program, and only the program.
+fn the_search_found_the_program(server: &ScriptedServer) {
+    let searches: Vec<ToolResult> = server
+        .requests()
+        .iter()
+        .flat_map(|request| request.conversation().results_of("search_files"))
+        .collect();
+    assert!(!searches.is_empty(), "nobody has searched for the bug");
+    for found in searches {
+        assert_eq!(path_in(&found), PATH, "{found:?}");
+        assert!(found.text.contains("1 line in 1 file"), "{found:?}");
+    }
+}
+
 /// Fails if a request contains the text of the hidden tests.
 fn no_agent_read_the_hidden_tests(server: &ScriptedServer) {
     let has_read = |asked: &Conversation| asked.body().to_string().contains(CANARY);
@@ -278,6 +312,7 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
     assert_eq!(said.stdout, "", "a result was printed twice");
     assert_eq!(complaint(&tests, &project), "");
     assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), MENDED, "an edit was lost");
+    the_search_found_the_program(&server);
     if level == "none" {
         polity_tests::tell("not checked: without a sandbox, nothing keeps a command from the hidden tests");
     } else {
