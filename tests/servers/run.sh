@@ -24,8 +24,10 @@ end() {
 }
 trap end EXIT
 
+left_out=
 missing() {
     say "left out: $*"
+    left_out="${left_out:+$left_out; }$*"
     if [ "${SERVERS:-}" = required ]; then exit 1; fi
 }
 
@@ -177,4 +179,4 @@ if [ -n "$python" ]; then
         missing "git's server, because there is no git"
     fi
 fi
-say "all checks passed"
+say "all checks passed${left_out:+ but those that were left out: $left_out}"

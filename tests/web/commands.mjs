@@ -13,7 +13,7 @@ const steps = (name) =>
   `echo ${name} one; until [ -e two ]; do sleep 0.05; done; echo ${name} two; until [ -e three ]; do sleep 0.05; done`;
 
 /** Runs a society in which root runs a command in the background and another one in the foreground. */
-export async function commandsOf(browser, binary, says) {
+export async function commandsOf(browser, binary, says, skips) {
   const model = await runner([["bash", { command: steps("behind"), background: true }], ["bash", { command: steps("before") }]]);
   const daemon = new Daemon(binary);
   try {
@@ -27,7 +27,7 @@ export async function commandsOf(browser, binary, says) {
       if (running.length === 2) return running;
       return (await daemon.get(`/api/tasks/${task}`)).state === "idle" && [];
     });
-    if (commands.length === 0) return says("SKIPPED: this machine has no sandbox, so agents run no commands");
+    if (commands.length === 0) return skips("running commands, because this machine has no sandbox");
     const { page, context, complaints, quietly } = await open(browser);
     await quietly(() => page.goto(daemon.url));
     await page.locator("input[name=token]").fill(daemon.token);
