@@ -18,6 +18,7 @@ export async function handsOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "hands", app, services: [serviceAt("maker", model.url)], model }, async ({ daemon, page, context }) => {
     await plays(page, daemon, says);
     await choosesAWorkspace(page, daemon, says);
+    await seesTheEdits(page, daemon, says);
     await onAPhone(browser, context, daemon, says);
   });
 }
@@ -118,6 +119,26 @@ async function choosesAWorkspace(page, daemon, says) {
   const task = await until("the task has begun", async () => (await daemon.get("/api/tasks")).tasks.find((one) => one.title === "再写一次"));
   assert.equal((await daemon.get(`/api/tasks/${task.id}/workspace`)).workspace, `${project}:ro`);
   await page.locator(".message", { hasText: DONE }).last().waitFor();
+}
+
+async function seesTheEdits(page, daemon, says) {
+  says("in a directory of the user, without commits: what the tools for files wrote, by agent and turn");
+  const project = join(daemon.home, "mine");
+  mkdirSync(project);
+  const { task } = await daemon.write("写在我的目录里", { workspace: project });
+  for (const path of ["notes/a.md", "b.md", "c.md", "d.md"]) {
+    const { id } = await openQuestion(daemon, path);
+    await daemon.answer(id, { answer: path === "b.md" ? "no" : "yes" });
+  }
+  await idle(daemon);
+  await page.goto(`${daemon.url}/#/tasks/task/${task}`);
+  await page.locator("#task-tab-changes").click();
+  const edits = page.locator("aside.detail .edits");
+  await edits.locator(".who", { hasText: "root" }).waitFor();
+  await edits.locator(".tag", { hasText: /^turn \d+$/ }).first().waitFor();
+  await edits.locator(".file-diff", { hasText: "notes/a.md" }).locator(".diff-added", { hasText: "# Notes" }).waitFor();
+  await edits.locator(".file-diff", { hasText: "d.md" }).locator(".diff-added", { hasText: "fourth" }).waitFor();
+  assert.equal(await edits.locator(".file-diff").count(), 3, "the refused call changed nothing");
 }
 
 async function onAPhone(browser, context, daemon, says) {

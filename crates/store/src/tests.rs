@@ -38,6 +38,7 @@ const STATEMENTS: &[&[&str]] = &[
     view::agents::STATEMENTS,
     view::conversation::STATEMENTS,
     view::doing::STATEMENTS,
+    view::edits::STATEMENTS,
     view::events::STATEMENTS,
     view::facts::STATEMENTS,
     view::messages::STATEMENTS,

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod artifacts;
 pub mod conversation;
 pub mod doing;
+pub mod edits;
 pub mod events;
 pub mod facts;
 pub mod messages;

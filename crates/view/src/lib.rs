@@ -68,7 +68,7 @@ pub use uses::{ArtifactUses, Attached, ShownTo};
 
 pub use why::{Fact, Why, WhyFilter, WhyRemedy};
 pub use workspace::{
-    ChangesFilter, ChangesView, CommitView, EntryKind, FileChangeView, FileDiffView, RecordingView,
+    ChangesFilter, ChangesView, CommitView, EditView, EntryKind, FileChangeView, FileDiffView, RecordingView,
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,
 };
 

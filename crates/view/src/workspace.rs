@@ -1,6 +1,6 @@
 //! The files of a task's workspaces, and who changed them.
 
-use polity_society::id::AgentId;
+use polity_society::id::{AgentId, CallId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,31 @@ pub struct ChangesView {
     /// The differences, file by file, if the filter names a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<FileDiffView>>,
+    /// What agents wrote with the tools for files where no commit shows it: in a directory of the person, and without
+    /// git. The latest first, at most 200 changes and a megabyte of differences. What commands changed is not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<EditView>,
+}
+
+/// What one call of a tool for files wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditView {
+    /// The agent that made the call.
+    pub agent: AgentId,
+    /// The number of the turn that made the call.
+    pub turn: i64,
+    /// The id of the call.
+    pub call: CallId,
+    /// The time of the call.
+    pub at: i64,
+    /// The path of the file.
+    pub path: String,
+    /// Whether the call added or changed the file.
+    pub change: FileChangeView,
+    /// The difference in the unified format; empty if the file is not text. A difference that is too long is cut, and
+    /// ends with `…`.
+    pub patch: String,
 }
 
 /// What polity records as git commits in the workspaces of a task.
@@ -120,10 +145,9 @@ pub struct ChangesView {
 pub enum RecordingView {
     /// Each turn that changes something ends with a commit.
     Turns,
-    /// The workspace is a directory of the person. Polity records nothing there, but only the changes in agents' own
-    /// worktrees.
+    /// The workspace is a directory of the person. Polity makes no commits there, but only in agents' own worktrees.
     Worktrees,
-    /// Git is missing or too old on this machine, so nothing is recorded.
+    /// Git is missing or too old on this machine, so there are no commits.
     Nothing,
 }
 
@@ -162,7 +186,7 @@ pub struct FileDiffView {
     pub patch: String,
 }
 
-/// Whether a commit added, changed or deleted a file.
+/// Whether a commit or a call added, changed or deleted a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileChangeView {

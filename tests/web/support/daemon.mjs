@@ -104,10 +104,13 @@ export class Daemon {
     return response.json();
   }
 
-  /** Sends a message of the user to the agent `root`, through the API, as another program would. */
-  async write(text) {
+  /**
+   * Sends a message of the user to the agent `root`, through the API, as another program would. `more` has further
+   * fields of the message.
+   */
+  async write(text, more = {}) {
     const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
-    const response = await fetch(`${this.url}/api/messages`, { method: "POST", headers, body: JSON.stringify({ to: "root", text }) });
+    const response = await fetch(`${this.url}/api/messages`, { method: "POST", headers, body: JSON.stringify({ to: "root", text, ...more }) });
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
     return response.json();
   }

@@ -81,6 +81,7 @@ async fn each_commit_names_its_agent_its_turn_and_its_differences() {
     assert!(commits[0]["turn"].as_i64() > commits[1]["turn"].as_i64(), "{commits:?}");
     assert!(commits[0]["at"].as_i64().unwrap() > 1_600_000_000_000);
     assert!(changes.get("files").is_none());
+    assert!(changes.get("edits").is_none(), "the commits show everything");
 
     let id = commits[0]["id"].as_str().unwrap();
     let one = daemon.get(&format!("{path}?commit={id}")).await.ok();
@@ -100,8 +101,13 @@ async fn each_commit_names_its_agent_its_turn_and_its_differences() {
 }
 
 #[tokio::test]
-async fn a_directory_of_the_person_is_shown_and_records_nothing() {
-    let daemon = start(&json!({}), vec![create("new.md", "new\n")]).await;
+async fn a_directory_of_the_person_has_no_commits_but_shows_what_the_tools_wrote() {
+    let replace = Say::Call(
+        "str_replace_editor",
+        json!({"command": "str_replace", "path": "new.md", "old_str": "new", "new_str": "newer"}),
+    );
+    let says = vec![create("new.md", "one\nnew\n"), create("../out.md", "out\n"), replace];
+    let daemon = start(&json!({}), says).await;
     let project = tempfile::tempdir().unwrap();
     std::fs::write(project.path().join("own.txt"), "mine").unwrap();
     let workspace = project.path().canonicalize().unwrap().display().to_string();
@@ -114,5 +120,20 @@ async fn a_directory_of_the_person_is_shown_and_records_nothing() {
     let changes = daemon.get(&format!("/api/tasks/{task}/changes")).await.ok();
     assert_ne!(changes["recording"], "turns");
     assert_eq!(changes["commits"], json!([]));
+    let edits = changes["edits"].as_array().unwrap();
+    let [changed, added] = &edits[..] else { panic!("the refused call is no change: {edits:?}") };
+    for (edit, change, patch) in [
+        (changed, "changed", "--- a/new.md\n+++ b/new.md\n@@ -1,2 +1,2 @@\n one\n-new\n+newer\n"),
+        (added, "added", "--- a/new.md\n+++ b/new.md\n@@ -0,0 +1,2 @@\n+one\n+new\n"),
+    ] {
+        assert_eq!((&edit["agent"], &edit["path"]), (&json!("root"), &json!("new.md")));
+        assert_eq!((&edit["change"], &edit["patch"]), (&json!(change), &json!(patch)));
+        assert!(
+            edit["turn"].as_i64().is_some() && edit["at"].as_i64().unwrap() > 1_600_000_000_000,
+            "{edit}"
+        );
+    }
+    let nobody = daemon.get(&format!("/api/tasks/{task}/changes?agent=user")).await.ok();
+    assert_eq!(nobody.get("edits"), None, "another agent wrote nothing");
     daemon.stop().await;
 }

@@ -1,5 +1,6 @@
 //! Formats the change of a file as a unified diff, for people.
 
+use serde_json::{Value, json};
 use similar::TextDiff;
 use std::time::Duration;
 
@@ -12,9 +13,42 @@ pub fn diff(old: &str, new: &str, path: &str) -> String {
     diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
 }
 
+/// Maximum number of bytes of the diff in the record of a call.
+const RECORDED_BYTES: usize = 32 << 10;
+
+/// Adds the path and the diff of a change to the evidence of its call. The record of the call keeps the evidence, so the
+/// person can see what the call wrote even where no commit shows it.
+pub(super) fn with_diff(mut evidence: Value, path: &str, diff: &str) -> Value {
+    evidence["path"] = json!(path);
+    evidence["diff"] = json!(cut(diff));
+    evidence
+}
+
+/// Returns a diff that is short enough for a record. If it was cut off, it ends with `…`.
+fn cut(diff: &str) -> String {
+    if diff.len() <= RECORDED_BYTES {
+        return diff.to_owned();
+    }
+    let end = (0..=RECORDED_BYTES).rev().find(|at| diff.is_char_boundary(*at)).unwrap_or_default();
+    format!("{}…", &diff[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_keeps_a_diff_up_to_a_bound() {
+        let kept = |diff: &str| with_diff(json!({"before": null}), "f", diff)["diff"].clone();
+        assert_eq!(
+            with_diff(json!({"before": null}), "f", "+x"),
+            json!({"before": null, "path": "f", "diff": "+x"})
+        );
+        let longest = "é".repeat(RECORDED_BYTES / 2);
+        assert_eq!(kept(&longest), json!(longest));
+        // One byte more, so the bound is in the middle of a character.
+        assert_eq!(kept(&format!("x{longest}")), json!(format!("x{}…", "é".repeat(RECORDED_BYTES / 2 - 1))));
+    }
 
     #[test]
     fn a_change_is_shown_with_its_surroundings() {

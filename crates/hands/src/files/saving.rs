@@ -4,7 +4,7 @@
 use crate::call::{Attempt, Caller, Source};
 use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, blocking};
-use crate::files::diff::diff;
+use crate::files::diff::{diff, with_diff};
 use crate::files::text::Content;
 use crate::places::Places;
 use crate::views::{Change, Views};
@@ -115,7 +115,8 @@ impl Files {
     }
 
     /// Checks that the caller may put this content at the path. Returns the hashes of the old and the new content as
-    /// JSON. [`Self::write_once`] needs this JSON.
+    /// JSON, which [`Self::write_once`] needs, with the path and a diff for the person. The diff is empty if the old or
+    /// the new content is not text.
     pub async fn evidence(
         &self,
         caller: &Caller,
@@ -125,8 +126,10 @@ impl Files {
         let (desk, views) = self.desk(caller, at.tool, at.argument).await?;
         let written = at.path.to_owned();
         let evidence = move || {
-            let (_, before) = checked(&desk, &views, &written)?;
-            Ok(json!(Evidence { before, after: ContentHash::of(&content) }))
+            let (path, before) = checked(&desk, &views, &written)?;
+            let evidence = json!(Evidence { before, after: ContentHash::of(&content) });
+            let diff = difference(&desk, &path, &content)?.unwrap_or_default();
+            Ok(with_diff(evidence, &path.on_one_line(), &diff))
         };
         blocking(at.tool, evidence).await
     }
@@ -176,12 +179,7 @@ impl Files {
         let written = at.path.to_owned();
         let preview = move || {
             let (path, _) = checked(&desk, &views, &written)?;
-            let old = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
-            let old = old.map_or(Content::Text(String::new()), |old| Content::of(&old));
-            Ok(match (old, Content::of(&content)) {
-                (Content::Text(old), Content::Text(new)) => Some(diff(&old, &new, &path.on_one_line())),
-                _ => None,
-            })
+            difference(&desk, &path, &content)
         };
         // If the file cannot be written, there is no preview. Even if the person allows the call, it is refused when it
         // runs.
@@ -199,6 +197,16 @@ impl Files {
         let desk = Desk { tool, argument, caller: caller.clone(), workspace, bounds: self.bounds };
         Ok((desk, Arc::clone(&self.views)))
     }
+}
+
+/// Returns a diff from the present content of a file to this content, or `None` if one of them is not text.
+fn difference(desk: &Desk, path: &WorkspacePath, content: &[u8]) -> Result<Option<String>, Refusal> {
+    let old = desk.read_if_there(path).map_err(|error| desk.refusal(error))?;
+    let old = old.map_or(Content::Text(String::new()), |old| Content::of(&old));
+    Ok(match (old, Content::of(content)) {
+        (Content::Text(old), Content::Text(new)) => Some(diff(&old, &new, &path.on_one_line())),
+        _ => None,
+    })
 }
 
 /// Checks that the caller may replace the file. Returns the path and the hash of the current content, if the file

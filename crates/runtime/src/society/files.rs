@@ -7,12 +7,13 @@ use polity_hands::files::{BrowseError, Browsed, browse};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_society::workspace::Root;
-use polity_store::{Error, agents, tasks};
+use polity_store::{Error, agents, tasks, view};
 use polity_view::{
-    ChangesFilter, ChangesView, CommitView, EntryKind, FileChangeView, FileDiffView, RecordingView,
+    ChangesFilter, ChangesView, CommitView, EditView, EntryKind, FileChangeView, FileDiffView, RecordingView,
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,
 };
 use polity_workspaces::{FileChange, History, Recording, WorktreeCommit};
+use std::collections::BTreeSet;
 
 /// Why the files of a task cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +86,8 @@ impl Society {
         Ok(shown(path.to_string(), content(browsed)))
     }
 
-    /// Agents change files in the workspaces of a task. Returns those of their changes that git has recorded.
+    /// Agents change files in the workspaces of a task. Returns those of their changes that git has recorded. Where git
+    /// records nothing, returns what the tools for files wrote.
     pub async fn changes(
         &self,
         task: &TaskId,
@@ -99,6 +101,7 @@ impl Society {
                 worktrees: Vec::new(),
                 commits: Vec::new(),
                 files: None,
+                edits: Vec::new(),
             });
         };
         let cancel = &self.stop;
@@ -119,12 +122,32 @@ impl Society {
                 Some(files.into_iter().map(diff_view).collect())
             }
         };
-        let recording = match recording {
-            Recording::Turns => RecordingView::Turns,
-            Recording::Worktrees => RecordingView::Worktrees,
-            Recording::Nothing => RecordingView::Nothing,
+        let (recording, commits_show_all) = match recording {
+            Recording::Turns => (RecordingView::Turns, true),
+            Recording::Worktrees => (RecordingView::Worktrees, false),
+            Recording::Nothing => (RecordingView::Nothing, false),
         };
-        Ok(ChangesView { recording, worktrees, commits, files })
+        let edits = if commits_show_all || filter.commit.is_some() {
+            Vec::new()
+        } else {
+            self.edits(task, filter.agent.as_ref()).await?
+        };
+        Ok(ChangesView { recording, worktrees, commits, files, edits })
+    }
+
+    /// Returns what agents wrote with the tools for files in the workspace that they share. Commits show what agents
+    /// wrote in worktrees.
+    async fn edits(&self, task: &TaskId, agent: Option<&AgentId>) -> Result<Vec<EditView>, WorkspaceError> {
+        let mut reader = self.handles.store.reader().await?;
+        let mut edits = view::edits::of_task(&mut reader, task).await?;
+        edits.retain(|edit| agent.is_none_or(|agent| edit.agent == *agent));
+        let writers: BTreeSet<AgentId> = edits.iter().map(|edit| edit.agent.clone()).collect();
+        for writer in writers {
+            if agents::worktree(&mut reader, &writer).await?.is_some() {
+                edits.retain(|edit| edit.agent != writer);
+            }
+        }
+        Ok(edits)
     }
 
     /// Returns the place in which an agent works on a task. Without an agent, returns the place that the agents of

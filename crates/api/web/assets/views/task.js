@@ -2,6 +2,7 @@
 
 import { h, fill, append, icon } from "../dom.js";
 import { passes } from "../draft.js";
+import { byTurn } from "../edits.js";
 import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
@@ -157,8 +158,23 @@ export function showTask(app, id, title, body, signal) {
 
   function history() {
     const note = changes.recording === "turns" ? null : h("p.dim", {}, t(`changes.${changes.recording}`));
-    if (changes.commits.length === 0) return [note, nothing(t("changes.none"))];
-    return [note, h("div.commits", {}, changes.commits.map(commitShown))];
+    const edits = byTurn(changes.edits ?? []);
+    if (changes.commits.length === 0 && edits.length === 0) return [note, nothing(t("changes.none"))];
+    return [note, changes.commits.length === 0 ? null : h("div.commits", {}, changes.commits.map(commitShown)),
+      edits.length === 0 ? null : [h("p.dim", {}, t("changes.edits")), h("div.commits.edits", {}, edits.map(editsShown))]];
+  }
+
+  /** Shows what one agent wrote in one turn with the tools for files. */
+  function editsShown(group) {
+    return h("article.commit", { "data-key": `edits ${group.key}` },
+      h("header", {}, who(app, group.agent), h("span.tag", {}, t("changes.turn", { n: group.turn })), h("span.spring"), time(app, group.at)),
+      group.edits.map((one) => fileDiff(one, one.call)));
+  }
+
+  function fileDiff(one, key) {
+    return h("section.file-diff", { "data-key": key },
+      h("h4", {}, h("span", { class: `tag change-${one.change}` }, t(`change.${one.change}`)), " ", h("code", {}, one.path)),
+      one.patch ? diffBlock(app, one.patch) : null);
   }
 
   function commitShown(commit) {
@@ -173,9 +189,7 @@ export function showTask(app, id, title, body, signal) {
         commit.files.length > 6 ? ` ${t("questions.more", { n: commit.files.length - 6 })}` : null),
       commit.files.length === 0 ? null : button(t(open ? "changes.hide" : "changes.show"), () => showDiff(commit),
         { class: "small", "aria-expanded": String(Boolean(open)) }),
-      open ? open.map((one) => h("section.file-diff", { "data-key": one.path },
-        h("h4", {}, h("span", { class: `tag change-${one.change}` }, t(`change.${one.change}`)), " ", h("code", {}, one.path)),
-        diffBlock(app, one.patch))) : null);
+      open ? open.map((one) => fileDiff(one, one.path)) : null);
   }
 
   async function showDiff(commit) {

@@ -2,7 +2,7 @@
 
 use crate::call::{Attempt, Output};
 use crate::files::desk::{Desk, refused};
-use crate::files::diff::diff;
+use crate::files::diff::{diff, with_diff};
 use crate::files::edit::{EditFault, Edited, edit};
 use crate::files::nearest::{Difference, has_line_numbers, nearest};
 use crate::files::numbered::{excerpt, snippet};
@@ -58,6 +58,12 @@ impl Plan {
             last_line: *self.new.changed.end(),
         }
     }
+
+    fn preview(&self) -> Preview {
+        let path = self.path.on_one_line();
+        let diff = diff(self.old.as_deref().unwrap_or_default(), &self.new.text, &path);
+        Preview { path, diff }
+    }
 }
 
 /// Whether to check that the agent knows the current content of the file that it changes.
@@ -76,14 +82,13 @@ pub(super) fn preview(
     change: &Change,
 ) -> Result<Preview, Refusal> {
     let plan = plan(desk, Knowledge::Needed(views), written, change)?;
-    let path = plan.path.on_one_line();
-    let diff = diff(plan.old.as_deref().unwrap_or_default(), &plan.new.text, &path);
-    Ok(Preview { path, diff })
+    Ok(plan.preview())
 }
 
 pub(super) fn evidence(desk: &Desk, views: &Views, written: &str, change: &Change) -> Result<Value, Refusal> {
     let plan = plan(desk, Knowledge::Needed(views), written, change)?;
-    Ok(json!(plan.evidence()))
+    let Preview { path, diff } = plan.preview();
+    Ok(with_diff(json!(plan.evidence()), &path, &diff))
 }
 
 /// Makes the change. If an earlier run of the call has already made the change before a crash, only describes it.
