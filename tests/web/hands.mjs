@@ -12,11 +12,11 @@ import { PHONE, openAgain, withSociety } from "./support/society.mjs";
 const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
 
 /** Runs a society whose policy asks the user before each change of a file. */
-export async function handsOf(browser, binary, says) {
+export async function handsOf(browser, binary, says, skips) {
   const model = await maker(FILES);
   const app = { tools: { policy: [{ group: "files", write: true, decide: "ask" }] } };
   await withSociety(browser, binary, { name: "hands", app, services: [serviceAt("maker", model.url)], model }, async ({ daemon, page, context }) => {
-    await plays(page, daemon, says);
+    await plays(page, daemon, says, skips);
     await choosesAWorkspace(page, daemon, says);
     await seesTheEdits(page, daemon, says);
     await onAPhone(browser, context, daemon, says);
@@ -28,7 +28,7 @@ const count = (page) => page.locator("nav.pages .count-badge");
 const openQuestion = (daemon, path) => until(`a question about ${path} is open`, async () =>
   (await daemon.get("/api/approvals?state=open")).approvals.find((one) => one.arguments.path === path));
 
-async function plays(page, daemon, says) {
+async function plays(page, daemon, says, skips) {
   says("a call that waits is in sight on every page: a banner, a count, the state of the agent");
   const { task } = await daemon.write("写几个文件");
   await page.locator(".page-now .stuck-approval", { hasText: "str_replace_editor" }).waitFor();
@@ -96,14 +96,23 @@ async function plays(page, daemon, says) {
   await detail.locator(".file-tree .link", { hasText: "a.md" }).click();
   await detail.locator(".file-shown .code", { hasText: "# Notes" }).waitFor();
   assert.equal(await detail.locator(".file-tree .link", { hasText: "b.md" }).count(), 0);
-  const { commits } = await daemon.get(`/api/tasks/${task}/changes`);
   await detail.locator("#task-tab-changes").click();
-  if (commits.length > 0) {
-    const commit = detail.locator(`.commit[data-key="${commits[0].id}"]`);
-    await commit.locator(".who", { hasText: "root" }).waitFor();
-    await commit.locator("button").click();
-    await commit.locator(".diff-added", { hasText: "third" }).waitFor();
+  const changes = await until("the turn is recorded", async () => {
+    const read = await daemon.get(`/api/tasks/${task}/changes`);
+    return (read.recording === "nothing" || read.commits.some((one) => one.agent === "root")) && read;
+  });
+  if (changes.recording === "nothing") {
+    // Without git, there are no commits. The page then shows what the tools wrote.
+    skips("the commits of a workspace, because this machine has no git");
+    await detail.locator(".edits .diff-added", { hasText: "third" }).waitFor();
+    return;
   }
+  const { id: newest } = changes.commits.find((one) => one.agent === "root");
+  const commit = detail.locator(`.commit[data-key="${newest}"]`);
+  await commit.locator(".who", { hasText: "root" }).waitFor();
+  await commit.locator(".tag", { hasText: /^turn \d+$/ }).waitFor();
+  await commit.locator("button").click();
+  await commit.locator(".diff-added", { hasText: "third" }).waitFor();
 }
 
 async function choosesAWorkspace(page, daemon, says) {

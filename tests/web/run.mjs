@@ -773,7 +773,7 @@ try {
   await stuckOf(browser, BINARY, says);
   await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
-  await handsOf(browser, BINARY, says);
+  await handsOf(browser, BINARY, says, skips);
   await commandsOf(browser, BINARY, says, skips);
   await rightsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);

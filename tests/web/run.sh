@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the live view: first those without a browser, then those in Chromium with a real daemon.
-# POLITY_BIN names the polity program. Prints SKIPPED and the part that was skipped if node, playwright-core, Chromium
-# or a sandbox is missing.
+# POLITY_BIN names the polity program. Prints SKIPPED and the part that was skipped if node, playwright-core, Chromium,
+# a sandbox or git is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
