@@ -1,4 +1,4 @@
-// Checks that the page of an agent says which role or which setting denies a group of tools.
+// Checks that the page of an agent says which role or which setting gives or denies a group of tools.
 
 import assert from "node:assert/strict";
 import { open } from "./support/browser.mjs";
@@ -50,12 +50,13 @@ async function tellsWhy(page, daemon, says) {
   const right = (group) => page.locator("aside.detail .rights li", { has: page.locator("code", { hasText: new RegExp(`^${group}$`) }) });
   await row(page, clerk.id).click();
   await showsAgent(page, clerk.id);
-  await right("artifacts").filter({ hasText: "allowed" }).waitFor();
+  const own = right("artifacts").filter({ hasText: "allowed by the role 书记员 of" });
+  await own.locator(".who .id", { hasText: clerk.id }).waitFor();
   const byRole = right("files").filter({ hasText: "denied by the role 书记员 of" });
   await byRole.locator(".who .id", { hasText: clerk.id }).waitFor();
   await right("web").filter({ hasText: "denied by tools.root in app.json" }).waitFor();
   await row(page, "root").click();
   await showsAgent(page, "root");
-  await right("files").filter({ hasText: "allowed" }).waitFor();
+  await right("files").filter({ hasText: "allowed by tools.root in app.json" }).waitFor();
   await right("web").filter({ hasText: "denied by tools.root in app.json" }).waitFor();
 }

@@ -18,7 +18,7 @@ pub use door::{
 };
 pub use hire::{Descendant, HireFacts, HireWish, check_hire, end_subtree, hire};
 pub use rest::{Cause, Due, Held, Owed, Provisional, Reminded, RestFacts, Unnamed, due};
-pub use rights::{Denial, Link, Rights, Verdict};
+pub use rights::{Denial, Link, Origin, Rights, RoleOf, Verdict};
 pub use roles::{RoleWish, create_role, find_role};
 pub use waiting::{Deadlock, Wait, deadlocks};
 pub use work::{OpenRequest, Pending, RequestRow, named, subjects, works_on};

@@ -117,6 +117,18 @@ pub struct RightView {
     pub group: ToolGroup,
     /// Whether the agent may use the tools of the group.
     pub allowed: bool,
+    /// The agent whose role gives the group: the agent itself or the nearest agent above it whose role names the group.
+    /// Absent if only app.json gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_by: Option<AgentId>,
+    /// The role that gives the group; `tools.root` if no role names the group, so that the agent has it because root
+    /// has it. Absent if the agent may not use the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_in: Option<String>,
+    /// The entry of `tools.root` in app.json that gives the group to root: the group, a group that servers share, or
+    /// `mcp:*`. Absent if the agent may not use the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_grant: Option<String>,
     /// The agent whose role forbids the group: the agent itself or an agent above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<AgentId>,
@@ -144,7 +156,7 @@ pub struct AgentDetail {
     /// The groups of tools that the agent's role names. An empty list does not restrict the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
-    /// For each group of tools, whether the agent may use the group now. If not, also what forbids the group.
+    /// For each group of tools, whether the agent may use the group now, and what gives or forbids the group.
     #[serde(default)]
     pub rights: Vec<RightView>,
     /// The task brief that the agent was hired with.

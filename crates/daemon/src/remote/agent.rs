@@ -163,22 +163,37 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     parts.join("\n")
 }
 
-/// Lists the groups of tools that an agent may use, then the forbidden groups. After each forbidden group, says what
+/// Lists the groups of tools that an agent may use, then the forbidden groups. After each group, says what gives or
 /// forbids it: a setting, or a role and the agent with this role.
 fn rights_in_words(rights: &[RightView]) -> String {
     let (allowed, denied): (Vec<&RightView>, Vec<&RightView>) =
         rights.iter().partition(|right| right.allowed);
-    let mut words: Vec<String> = allowed.iter().map(|right| right.group.to_string()).collect();
+    let mut words: Vec<String> = allowed.iter().map(|right| granted_in_words(right)).collect();
     if words.is_empty() {
         words.push("no group of tools".to_owned());
     }
     let mut line = words.join(", ");
     for right in denied {
-        let place = right.denied_in.as_deref().unwrap_or_default();
-        let by = right.denied_by.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
-        line.push_str(&format!("; not {} ({place}{by})", right.group));
+        let place = place_in_words(right.denied_in.as_deref(), right.denied_by.as_ref());
+        line.push_str(&format!("; not {} ({place})", right.group));
     }
     line
+}
+
+/// Names a group that an agent may use, and what gives it. If the setting gives it by another name than its own, names
+/// this name, too.
+fn granted_in_words(right: &RightView) -> String {
+    let place = place_in_words(right.granted_in.as_deref(), right.granted_by.as_ref());
+    let group = right.group.to_string();
+    match right.root_grant.as_deref().filter(|grant| right.granted_by.is_none() && *grant != group) {
+        Some(grant) => format!("{group} ({place}: {grant})"),
+        None => format!("{group} ({place})"),
+    }
+}
+
+fn place_in_words(place: Option<&str>, by: Option<&AgentId>) -> String {
+    let by = by.map_or_else(String::new, |agent| format!(" of {agent}"));
+    format!("{}{by}", place.unwrap_or_default())
 }
 
 /// Formats a running command: its id, how long it has been running, what it uses, and the end of its output.
@@ -330,7 +345,7 @@ agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 
   model: local/qwen3-vl:8b
   takes: text
   gives: text
-  may use: organization; not artifacts (red <U+001B>[31m<U+0007> and more of lead-2k7f); not context (tools.root)
+  may use: organization (red <U+001B>[31m<U+0007> and more of lead-2k7f), files (tools.root), mcp:git (tools.root: mcp:*); not artifacts (red <U+001B>[31m<U+0007> and more of lead-2k7f); not context (tools.root)
   tasks: task-4x2k
   has hired: agent-7cwh, writer-11aa, and older ones
   parked in task-4x2k: red <U+001B>[31m<U+0007> and more

@@ -12,7 +12,7 @@ use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::mime::MimeType;
 use polity_society::text::Language;
-use polity_society::tool_group::ToolGroup;
+use polity_society::tool_group::{ServerName, ToolGroup};
 use polity_view::{
     AgentDetail, AgentState, AgentUsage, AgentView, ApprovalState, ApprovalView, ArtifactView, Awaited,
     Circuit, CommandView, ConfigProblem, ConfigView, ContactView, ConversationView, Doing, EntryView,
@@ -150,16 +150,48 @@ pub(super) fn detail() -> AgentDetail {
         required_capabilities: None,
         tool_groups: None,
         rights: vec![
-            RightView { group: ToolGroup::Organization, allowed: true, denied_by: None, denied_in: None },
+            RightView {
+                group: ToolGroup::Organization,
+                allowed: true,
+                granted_by: Some(AgentId::new("lead-2k7f")),
+                granted_in: Some(HOSTILE.to_owned()),
+                root_grant: Some("organization".to_owned()),
+                denied_by: None,
+                denied_in: None,
+            },
+            RightView {
+                group: ToolGroup::Files,
+                allowed: true,
+                granted_by: None,
+                granted_in: Some("tools.root".to_owned()),
+                root_grant: Some("files".to_owned()),
+                denied_by: None,
+                denied_in: None,
+            },
+            RightView {
+                group: ToolGroup::Server(ServerName::new("git").unwrap()),
+                allowed: true,
+                granted_by: None,
+                granted_in: Some("tools.root".to_owned()),
+                root_grant: Some("mcp:*".to_owned()),
+                denied_by: None,
+                denied_in: None,
+            },
             RightView {
                 group: ToolGroup::Artifacts,
                 allowed: false,
+                granted_by: None,
+                granted_in: None,
+                root_grant: None,
                 denied_by: Some(AgentId::new("lead-2k7f")),
                 denied_in: Some(HOSTILE.to_owned()),
             },
             RightView {
                 group: ToolGroup::Context,
                 allowed: false,
+                granted_by: None,
+                granted_in: None,
+                root_grant: None,
                 denied_by: None,
                 denied_in: Some("tools.root".to_owned()),
             },

@@ -9,7 +9,7 @@ use polity_artifacts::BlobFile;
 use polity_registry::Settings;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::role::Role;
-use polity_society::rules::{Denial, Link, Verdict};
+use polity_society::rules::{Denial, Link, RoleOf, Verdict};
 use polity_society::tool_group::ToolGroup;
 use polity_store::Connection;
 use polity_store::view::events::Side;
@@ -318,17 +318,27 @@ async fn detail(
     }))
 }
 
-/// Returns for each group of tools whether an agent may use it.
+/// The setting that gives root its groups of tools.
+const ROOT_GRANTS: &str = "tools.root";
+
+/// Returns for each group of tools whether an agent may use it, and why.
 fn rights(settings: &Settings, chain: &[Link]) -> Vec<RightView> {
     let rights = settings.rights(chain);
     let right = |group: ToolGroup| {
         let allowed = rights.decide(&group) == Verdict::Allow;
         let (denied_by, denied_in) = match rights.denial(&group) {
             None => (None, None),
-            Some(Denial::Settings) => (None, Some("tools.root".to_owned())),
+            Some(Denial::Settings) => (None, Some(ROOT_GRANTS.to_owned())),
             Some(Denial::Role { agent, role }) => (Some(agent), Some(role)),
         };
-        RightView { group, allowed, denied_by, denied_in }
+        let origin = rights.origin(&group);
+        let root_grant = origin.as_ref().map(|origin| origin.grant.to_string());
+        let (granted_by, granted_in) = match origin.map(|origin| origin.role) {
+            None => (None, None),
+            Some(None) => (None, Some(ROOT_GRANTS.to_owned())),
+            Some(Some(RoleOf { agent, role })) => (Some(agent), Some(role)),
+        };
+        RightView { group, allowed, granted_by, granted_in, root_grant, denied_by, denied_in }
     };
     settings.groups().map(right).collect()
 }

@@ -37,6 +37,25 @@ pub enum Denial {
     },
 }
 
+/// Where the right to a group comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The grant of the settings that gives the group to root.
+    pub grant: Grant,
+    /// The nearest role that names the group. `None` if no role names it: then the agent has the group because root has
+    /// it, and no role takes it away.
+    pub role: Option<RoleOf>,
+}
+
+/// A role, and the agent that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleOf {
+    /// The agent that has the role.
+    pub agent: AgentId,
+    /// The name of the role.
+    pub role: String,
+}
+
 /// The verdict on one use of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -94,6 +113,20 @@ impl Rights {
         let denies = |link: &&Link| !link.groups.is_empty() && !gives(link);
         let denial = |link: &Link| Denial::Role { agent: link.agent.clone(), role: link.role.clone() };
         settings.into_iter().chain(self.chain.iter().filter(denies).map(denial)).collect()
+    }
+
+    /// Returns where the right to a group comes from. Returns `None` if the agent may not use the group, and for a group
+    /// that every agent has.
+    pub fn origin(&self, group: &ToolGroup) -> Option<Origin> {
+        if group.is_for_everybody() || self.decide(group) == Verdict::Deny {
+            return None;
+        }
+        let names = self.servers.of(group);
+        let grant = self.root.iter().find(|grant| names.iter().any(|name| grant.gives(name)))?;
+        let names_it = |link: &&Link| link.groups.iter().any(|given| names.contains(given));
+        let role = self.chain.iter().find(names_it);
+        let role = role.map(|link| RoleOf { agent: link.agent.clone(), role: link.role.clone() });
+        Some(Origin { grant: grant.clone(), role })
     }
 
     /// Returns the groups in `existing` that the agent may use.
@@ -155,6 +188,8 @@ mod tests {
                 prop_assert_eq!(rights.decide(&group), expect);
                 prop_assert_eq!(rights.denial(&group).is_some(), expect == Verdict::Deny);
                 prop_assert_eq!(rights.among(all()).contains(&group), expect == Verdict::Allow);
+                let has_origin = expect == Verdict::Allow && group != ToolGroup::Messages;
+                prop_assert_eq!(rights.origin(&group).is_some(), has_origin);
             }
         }
 
@@ -187,6 +222,37 @@ mod tests {
             }
             prop_assert_eq!(child.lacking(&child.among(all())), []);
         }
+    }
+
+    #[test]
+    fn a_right_comes_from_the_nearest_role_that_names_it_or_from_the_settings_alone() {
+        let named = |name: &str| ServerName::new(name).unwrap();
+        let servers = ServerGroups::new([(named("git"), BTreeSet::from([named("code")]))]);
+        let link = |agent: &str, groups: &[&str]| Link {
+            agent: AgentId::new(agent),
+            role: format!("role of {agent}"),
+            groups: groups.iter().map(|name| name.parse().unwrap()).collect(),
+        };
+        let check = |root: &[&str], chain: &[Link], group: &str, expect: Option<(&str, Option<&str>)>| {
+            let root: Vec<Grant> = root.iter().map(|grant| grant.parse().unwrap()).collect();
+            let rights = Rights::of(&root, chain).with_servers(servers.clone());
+            let origin = rights.origin(&group.parse().unwrap());
+            let found = origin
+                .map(|Origin { grant, role }| (grant.to_string(), role.map(|role| role.agent.to_string())));
+            let expect = expect.map(|(grant, agent)| (grant.to_owned(), agent.map(str::to_owned)));
+            assert_eq!(found, expect, "{group} of {chain:?}");
+        };
+        let (clerk, heir, lead) =
+            (link("clerk", &["files"]), link("heir", &[]), link("lead", &["files", "web"]));
+        check(&["files", "mcp:*"], &[], "files", Some(("files", None)));
+        check(&["files"], std::slice::from_ref(&heir), "files", Some(("files", None)));
+        check(&["files"], &[heir.clone(), lead.clone()], "files", Some(("files", Some("lead"))));
+        check(&["files"], &[clerk.clone(), heir, lead.clone()], "files", Some(("files", Some("clerk"))));
+        check(&["files", "web"], &[clerk, lead.clone()], "web", None);
+        check(&["files"], &[lead], "web", None);
+        check(&["mcp:*"], &[], "mcp:git", Some(("mcp:*", None)));
+        check(&["mcp:code"], &[link("coder", &["mcp:code"])], "mcp:git", Some(("mcp:code", Some("coder"))));
+        check(&["files"], &[], "messages", None);
     }
 
     #[test]

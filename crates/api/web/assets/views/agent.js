@@ -187,15 +187,18 @@ export function showAgent(app, id, title, body, signal) {
   }
 
   /**
-   * Lists the tool groups. For each group, shows whether the agent may use it and, if not, which role or setting
+   * Lists the tool groups. For each group, shows whether the agent may use it, and which role or setting gives or
    * forbids it.
    */
   function rights() {
+    const granted = (right) => right.grantedBy
+      ? t.parts("rights.granted.role", { who: who(app, right.grantedBy), role: right.grantedIn })
+      : [t("rights.granted.settings"), right.rootGrant && right.rootGrant !== right.group ? [" ", h("code.root-grant", {}, right.rootGrant)] : null];
     const denied = (right) => right.deniedBy
       ? t.parts("rights.role", { who: who(app, right.deniedBy), role: right.deniedIn })
       : [t("rights.settings")];
     return h("ul.plain.rights", {}, detail.rights.map((right) => h("li", { class: right.allowed ? "" : "faint" },
-      h("code", {}, right.group), " ", right.allowed ? t("rights.allowed") : denied(right))));
+      h("code", {}, right.group), " ", right.allowed ? granted(right) : denied(right))));
   }
 
   function contacts() {

@@ -965,6 +965,33 @@ async fn a_group_that_is_denied_names_the_setting_or_the_role_that_denies_it() {
     check(helper, "web", (false, "", "tools.root")).await;
 }
 
+/// For each group of tools that an agent has, the person sees which setting or whose role gives it.
+#[tokio::test]
+async fn an_agent_shows_where_each_of_its_rights_comes_from() {
+    let world = World::with_app(&json!({"tools": {"root": ["organization", "artifacts", "files"]}})).await;
+    let lead = world.hire("root", "lead", json!({"toolGroups": ["organization", "artifacts"]})).await;
+    let worker = world.hire(&lead, "worker", json!({"toolGroups": ["artifacts"]})).await;
+    let helper = world.hire(&lead, "helper", json!({})).await;
+    let [lead, worker, helper] = [&lead, &worker, &helper].map(String::as_str);
+    let (society, _) = society(&world);
+    let check = async |agent: &str, group: &str, expect: Option<(Option<&str>, &str)>| {
+        let rights = society.agent(&AgentId::new(agent)).await.unwrap().unwrap().rights;
+        let right = rights.into_iter().find(|right| right.group.to_string() == group).unwrap();
+        assert_eq!(right.allowed, expect.is_some(), "{right:?}");
+        let by = right.granted_by.as_ref().map(AgentId::as_str);
+        assert_eq!(right.granted_in.as_deref().map(|place| (by, place)), expect, "{group} of {agent}");
+        assert_eq!(right.root_grant.as_deref(), expect.map(|_| group), "{right:?}");
+    };
+    check("root", "artifacts", Some((None, "tools.root"))).await;
+    check("root", "web", None).await;
+    check(lead, "artifacts", Some((Some(lead), "lead"))).await;
+    check(lead, "files", None).await;
+    check(worker, "artifacts", Some((Some(worker), "worker"))).await;
+    check(worker, "organization", None).await;
+    // The role of the helper names no groups, so the right comes from the role above it.
+    check(helper, "organization", Some((Some(lead), "lead"))).await;
+}
+
 /// For each group of tools that an agent lacks, the person sees which setting or whose role forbids it.
 #[tokio::test]
 async fn an_agent_shows_where_each_missing_right_comes_from() {
