@@ -113,9 +113,9 @@ impl Rule {
 /// One change of the rights of agents.
 #[derive(Clone, Debug)]
 enum Change {
-    /// An agent creates a role with these groups, and hires an agent into this role. The number picks the agent that
-    /// hires.
-    Hire { parent: usize, groups: Vec<ToolGroup> },
+    /// An agent creates a role with these groups. Then the same agent, or an agent above it, hires an agent into this
+    /// role. `maker` picks the agent that creates the role, and `steps` says how far above it the agent is that hires.
+    Hire { maker: usize, steps: usize, groups: Vec<ToolGroup> },
     /// The role of an agent gets these groups instead of its old groups.
     Role { agent: usize, groups: Vec<ToolGroup> },
     /// `app.json` gives root these grants instead of the old grants.
@@ -149,11 +149,16 @@ fn rule() -> impl Strategy<Value = Rule> {
     })
 }
 
+fn hire(most: usize) -> impl Strategy<Value = Change> {
+    let made = (any::<usize>(), 0..3_usize, some_groups(most));
+    made.prop_map(|(maker, steps, groups)| Change::Hire { maker, steps, groups })
+}
+
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     let all = groups().len();
     let change = prop_oneof![
-        2 => (any::<usize>(), some_groups(3)).prop_map(|(parent, groups)| Change::Hire { parent, groups }),
-        2 => (any::<usize>(), some_groups(all)).prop_map(|(parent, groups)| Change::Hire { parent, groups }),
+        2 => hire(3),
+        2 => hire(all),
         2 => (any::<usize>(), some_groups(all)).prop_map(|(agent, groups)| Change::Role { agent, groups }),
         1 => grants().prop_map(Change::Root),
         2 => prop::collection::vec(rule(), 0..4).prop_map(Change::Rules),
@@ -174,11 +179,19 @@ enum Verdict {
     Runs,
 }
 
-/// An agent, with its parent and its role.
+/// An agent and its role.
 struct Member {
-    parent: Option<String>,
+    /// `None` for root.
+    hired: Option<Hired>,
     role: String,
     groups: Vec<ToolGroup>,
+}
+
+/// Where an agent comes from. It has only rights that both of these agents have.
+struct Hired {
+    parent: String,
+    /// The agent that created the role.
+    creator: String,
 }
 
 /// The rights that agents should have, computed without the society.
@@ -191,7 +204,7 @@ struct Reference {
 
 impl Reference {
     fn new() -> Self {
-        let root = Member { parent: None, role: "root".to_owned(), groups: Vec::new() };
+        let root = Member { hired: None, role: "root".to_owned(), groups: Vec::new() };
         Self {
             root: groups().into_iter().map(Grant::Group).collect(),
             rules: Vec::new(),
@@ -232,8 +245,8 @@ impl Reference {
         let names = self.names(group);
         let member = &self.agents[agent];
         let here = member.groups.is_empty() || names.iter().any(|name| member.groups.contains(name));
-        here && match &member.parent {
-            Some(parent) => self.may(parent, group),
+        here && match &member.hired {
+            Some(Hired { parent, creator }) => self.may(parent, group) && self.may(creator, group),
             None => {
                 let is_of_server = matches!(group, ToolGroup::Server(_));
                 is_of_server && self.root.contains(&Grant::EveryServer)
@@ -255,6 +268,13 @@ impl Reference {
             Some("ask") => Verdict::Asked,
             _ => Verdict::Runs,
         }
+    }
+
+    /// Returns the agent that is this many steps above an agent. After root, the count begins again at the agent.
+    fn above(&self, agent: &str, steps: usize) -> String {
+        let parent = |id: &&str| self.agents[*id].hired.as_ref().map(|hired| hired.parent.as_str());
+        let line: Vec<&str> = std::iter::successors(Some(agent), parent).collect();
+        line[steps % line.len()].to_owned()
     }
 
     fn named(&self, number: usize) -> String {
@@ -379,19 +399,22 @@ impl Society {
                 }
                 return;
             }
-            Change::Hire { parent, groups } => return self.hire(number, parent, groups).await,
+            Change::Hire { maker, steps, groups } => {
+                return self.hire(number, (maker, steps), groups).await;
+            }
         }
         self.world.configure(&reference.app()).await;
     }
 
-    async fn hire(&mut self, number: usize, parent: usize, groups: Vec<ToolGroup>) {
+    async fn hire(&mut self, number: usize, (maker, steps): (usize, usize), groups: Vec<ToolGroup>) {
         let (world, reference) = (&self.world, &mut self.reference);
-        let parent = reference.named(parent);
+        let creator = reference.named(maker);
+        let parent = reference.above(&creator, steps);
         let name = format!("r{number}");
         let wish = json!({"name": name, "rolePrompt": "…", "toolGroups": groups});
-        let role = world.call(&parent, "create_role", wish).await;
-        let may_hire = reference.may(&parent, &ToolGroup::Organization);
-        let may_give = groups.iter().all(|group| reference.may(&parent, group));
+        let role = world.call(&creator, "create_role", wish).await;
+        let may_hire = reference.may(&creator, &ToolGroup::Organization);
+        let may_give = groups.iter().all(|group| reference.may(&creator, group));
         assert_eq!(denied(&role), !(may_hire && may_give), "{role}");
         if denied(&role) {
             return;
@@ -399,7 +422,7 @@ impl Society {
         let arguments = json!({"roleId": role["id"], "taskBrief": brief()});
         let hired = world.call(&parent, "spawn_agent", arguments).await;
         if let Some(id) = hired["id"].as_str() {
-            let member = Member { parent: Some(parent), role: name, groups };
+            let member = Member { hired: Some(Hired { parent, creator }), role: name, groups };
             reference.agents.insert(id.to_owned(), member);
         }
     }
@@ -529,6 +552,32 @@ fn nothing_is_offered_or_run_that_the_chain_does_not_allow() {
         Ok(())
     });
     played.unwrap();
+}
+
+/// Root hires a lead, and the lead creates a role without groups. Root itself hires into this role. So the parent of the
+/// new agent has all rights, and only the creator of its role restricts it: at first, and when its rights shrink.
+#[tokio::test]
+async fn a_role_gives_no_more_than_its_creator_has_whoever_hires() {
+    let named = |groups: &[&str]| groups.iter().map(|name| group_named(name)).collect::<Vec<_>>();
+    let hire = |steps, groups: &[&str]| Change::Hire { maker: 0, steps, groups: named(groups) };
+    let mut society = Society::new().await;
+    // The lead comes before root in the order of names, so the second hire picks it as the creator of the role.
+    society.make(0, hire(0, &["organization", "artifacts", "files"])).await;
+    society.make(1, hire(1, &[])).await;
+    let hired = |role: &str| {
+        let found = society.reference.agents.iter().find(|(_, member)| member.role == role);
+        found.map(|(id, _)| id.clone()).unwrap()
+    };
+    let (lead, helper) = (hired("r0"), hired("r1"));
+    let Some(Hired { parent, creator }) = &society.reference.agents[&helper].hired else {
+        panic!("{helper} is root")
+    };
+    assert_eq!((parent.as_str(), creator), ("root", &lead));
+    assert!(!society.reference.may(&helper, &group_named("web")));
+    society.check().await;
+    society.make(2, Change::Role { agent: 0, groups: named(&["organization"]) }).await;
+    assert!(!society.reference.may(&helper, &group_named("files")));
+    society.check().await;
 }
 
 #[tokio::test]
