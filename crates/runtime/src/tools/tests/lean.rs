@@ -20,6 +20,7 @@ use polity_society::rules::{Link, Rights};
 use polity_society::text::Language;
 use polity_society::time::Timestamp;
 use polity_society::tool_group::{Grant, ServerName, ToolGroup};
+use polity_society::workspace::Access;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -47,8 +48,20 @@ fn contact(id: &str) -> KnownParty {
     }
 }
 
-/// The fixed part of a request: the system message and the tools.
+/// The fixed part of a request of a task without a directory of the person.
 fn fixed(
+    snapshot: &Snapshot,
+    role: Option<(&str, &[ToolGroup])>,
+    guidance: Guidance,
+    hands: &Hands,
+) -> (String, String) {
+    fixed_in(None, snapshot, role, guidance, hands)
+}
+
+/// The fixed part of a request: the system message and the tools. `workspace` is the access to the directory of the
+/// person.
+fn fixed_in(
+    workspace: Option<Access>,
     snapshot: &Snapshot,
     role: Option<(&str, &[ToolGroup])>,
     guidance: Guidance,
@@ -77,7 +90,7 @@ fn fixed(
         service: snapshot.catalogue.default_service(),
         contacts: &contacts,
         services: if may_hire { &services } else { &[] },
-        workspace: None,
+        workspace,
         guidance,
     });
     let asker = Asker { rights: &rights, role: "", snapshot, hands };
@@ -106,10 +119,13 @@ async fn what_is_said_before_any_task_is_small() {
         let world = World::with_app(&json!({"language": language})).await;
         let snapshot = Arc::clone(&world.snapshot);
         let all_hands = || with_own_tools(shipped_hands(), &world.store, &world.registry);
-        let check = |what: &str, role, guidance, hands: Hands, limit: usize| {
-            let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance, &hands));
+        let measure = |what: &str, fixed: &(String, String), limit: usize| {
+            let count = tokens(&tokenizer, fixed);
             println!("{language:?}: {what}: {count}");
             assert!(count <= limit, "{language:?}: {what}: {count} tokens, at most {limit}");
+        };
+        let check = |what: &str, role, guidance, hands: Hands, limit: usize| {
+            measure(what, &fixed(&snapshot, role, guidance, &hands), limit);
         };
         check("root", None, Guidance::Full, Hands::none(), 2_200);
         check("root, small window", None, Guidance::FewTools, Hands::none(), 1_200);
@@ -128,6 +144,11 @@ async fn what_is_said_before_any_task_is_small() {
             all_hands(),
             1_700,
         );
+        // The words for a directory that agents may only read are the longest.
+        let (role, access) = (Some(("x", &worker[..])), Some(Access::Read));
+        let in_a_directory = fixed_in(access, &snapshot, role, Guidance::Full, &all_hands());
+        assert!(in_a_directory.0.contains(Access::Read.fact()), "{}", in_a_directory.0);
+        measure("an agent with files and commands in a directory of the user", &in_a_directory, 1_700);
         let reader = [ToolGroup::Artifacts, ToolGroup::Context, ToolGroup::Web];
         check("an agent that reads the web", Some(("x", &reader[..])), Guidance::Full, all_hands(), 1_400);
         check("a small worker with files", Some(("x", &worker[..])), Guidance::FewTools, all_hands(), 1_200);
