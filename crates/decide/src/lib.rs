@@ -34,7 +34,7 @@ pub mod room;
 pub mod stuck;
 pub mod turn;
 pub mod understood;
-// Circle: `why` imports `at_work`, which explains agents with functions of `why`.
+// Circle: `why` imports its submodules, each of which explains one kind of thing with functions of `why`.
 pub mod why;
 
 #[cfg(test)]

@@ -1,0 +1,307 @@
+use super::*;
+use polity_llm::FailureKind;
+use polity_society::agent::Standing;
+use polity_society::content::Capability;
+use polity_society::id::{ArtifactId, RoleId};
+use polity_society::tool_group::ToolGroup;
+use polity_view::{Because, Routing, SentOutcome, Shown, WhyDescribed};
+
+fn sent(because: Because, services: &[&str], contacts: &[&str]) -> SentRequest {
+    SentRequest {
+        number: 7,
+        agent: AgentId::new("mara"),
+        task: TaskId::new("t-1"),
+        turn: 3,
+        service: ServiceId::new("writer"),
+        model: "m".to_owned(),
+        revision: 2,
+        outcome: SentOutcome::Answered,
+        record: None,
+        at: 0,
+        shown: vec![Shown {
+            artifact: ArtifactId::new("pic"),
+            routing: Routing::Described,
+            why: Some(WhyDescribed {
+                because,
+                takes: vec![Capability::TEXT],
+                services: services.iter().map(|id| ServiceId::new(*id)).collect(),
+                contacts: contacts.iter().map(|id| AgentId::new(*id)).collect(),
+            }),
+        }],
+        body: None,
+    }
+}
+
+fn help(services: &[&str], able: &[(&str, Known)]) -> Help {
+    Help {
+        role: Some(RoleId::new("role-1")),
+        standing: Some(Standing::Active),
+        services: services.iter().map(|id| ServiceId::new(*id)).collect(),
+        able: able
+            .iter()
+            .map(|(agent, known)| Able {
+                agent: AgentId::new(*agent),
+                service: ServiceId::new("eyes"),
+                known: *known,
+            })
+            .collect(),
+    }
+}
+
+fn words(why: &Why) -> String {
+    let facts = why.chain.iter().map(|fact| fact.sentence(100_000));
+    facts
+        .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence(""))))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn explained(because: Because, services: &[&str], contacts: &[&str], help: &Help) -> String {
+    let sent = sent(because, services, contacts);
+    words(&described(&sent, &sent.shown[0], Some("picture.png".to_owned()), help))
+}
+
+fn blind() -> Because {
+    Because::MissingCapability { capability: Capability::VISION }
+}
+
+#[test]
+fn a_description_names_the_service_who_can_and_whom_to_introduce() {
+    let help = help(&["eyes"], &[("seer", Known::No)]);
+    insta::assert_snapshot!(explained(blind(), &["eyes"], &[], &help), @r"
+    picture.png (artifact:pic) was described to mara in request 7
+    service writer (revision 2) takes text only
+    eyes can take it
+    mara had no contact on eyes
+    - introduce seer, which is on eyes, to mara (in the live view)
+    - give the role of mara the service eyes (in the live view)
+    - run turn 3 of mara again with eyes: polity fork t-1 --turn 3 --service eyes
+    ");
+}
+
+#[test]
+fn an_agent_that_has_ended_can_still_run_its_turn_again() {
+    let help = Help { standing: Some(Standing::Ended), ..help(&["eyes"], &[("seer", Known::No)]) };
+    let sent = sent(blind(), &["eyes"], &[]);
+    let offered = described(&sent, &sent.shown[0], None, &help).remedies;
+    assert_eq!(offered, [run_again(&sent, Some(ServiceId::new("eyes")))]);
+    let forgotten = Help { standing: None, ..help };
+    assert!(described(&sent, &sent.shown[0], None, &forgotten).remedies.is_empty());
+}
+
+#[test]
+fn a_description_although_a_contact_could_see() {
+    let help = help(&["eyes"], &[("seer", Known::Yes)]);
+    insta::assert_snapshot!(explained(blind(), &["eyes"], &["seer"], &help), @r"
+    picture.png (artifact:pic) was described to mara in request 7
+    service writer (revision 2) takes text only
+    eyes can take it
+    mara could have sent it to seer
+    - write again: polity send --to mara --task t-1 …
+    - give the role of mara the service eyes (in the live view)
+    - run turn 3 of mara again with eyes: polity fork t-1 --turn 3 --service eyes
+    ");
+}
+
+#[test]
+fn nobody_can_see() {
+    insta::assert_snapshot!(explained(blind(), &[], &[], &help(&[], &[])), @r"
+    picture.png (artifact:pic) was described to mara in request 7
+    service writer (revision 2) takes text only
+    no other service can take it
+    - add a service that takes vision to llmservices.json
+    ");
+}
+
+#[test]
+fn what_no_service_can_mend_offers_none() {
+    let help = help(&["eyes"], &[("seer", Known::No)]);
+    insta::assert_snapshot!(explained(Because::EarlierAttachment { limit: 5 }, &["eyes"], &[], &help), @r"
+    picture.png (artifact:pic) was described to mara in request 7
+    it belongs to an earlier message, and newer media fill the 5 bytes of a request to service writer (revision 2)
+    ");
+}
+
+/// Returns the events with the times 1 s, 2 s, 3 s and so on.
+fn entries(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
+    (1..).zip(events).map(|(seq, event)| Entry { seq, at: seq * 1_000, event }).collect()
+}
+
+fn failed(attempt: u32, next: NextAttempt) -> Event {
+    Event::ModelFailed {
+        task: TaskId::new("t-1"),
+        agent: AgentId::new("mara"),
+        service: ServiceId::new("writer"),
+        attempt,
+        kind: FailureKind::Passing,
+        status: Some(500),
+        reason: "out of memory".to_owned(),
+        next,
+        suspects: Vec::new(),
+        sent: Some(i64::from(attempt)),
+    }
+}
+
+#[test]
+fn a_parked_agent_is_explained_by_its_last_call() {
+    let (agent, task) = (AgentId::new("mara"), TaskId::new("t-1"));
+    let before = entries([
+        failed(1, NextAttempt::GiveUp),
+        failed(1, NextAttempt::Retry),
+        failed(2, NextAttempt::GiveUp),
+    ]);
+    let ended = |failure: Option<&str>| Event::TurnEnded {
+        task: task.clone(),
+        agent: agent.clone(),
+        failure: failure.map(str::to_owned),
+    };
+    let halted =
+        || Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: "server error".to_owned() };
+    let turns = entries([
+        ended(Some("long ago")),
+        halted(),
+        ended(Some("no key")),
+        ended(Some("server error")),
+        halted(),
+    ]);
+    let facts = Parked {
+        agent: &agent,
+        task: &task,
+        reason: "server error",
+        limit: 2,
+        turns: &turns,
+        before: &before,
+    };
+    let explained = parked(&facts);
+    assert_eq!(failed_request(&explained), Some(2));
+    insta::assert_snapshot!(words(&explained), @r"
+    mara is parked in t-1: server error
+    mara failed in 2 turns in a row, and limits.maxFailedTurns in app.json is 2
+    a turn of mara failed 1 min 37 s ago: no key
+    a turn of mara failed 1 min 36 s ago: server error
+    attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
+    the call tried again
+    attempt 2 of mara at writer failed (request 2): server error, HTTP 500: out of memory
+    the call made no further attempt
+    - go on: polity resume mara --alone
+    - check writer: polity doctor, and its entry in llmservices.json
+    ");
+    // A turn that ended well, or a stop, ends the row. Then the agent was parked for another reason.
+    let stopped = Event::AgentStopped { task: task.clone(), agent: agent.clone() };
+    for between in [ended(None), stopped] {
+        let turns = entries([ended(Some("no key")), between, ended(Some("server error")), halted()]);
+        assert_eq!(failed_turns(&turns), [(3_000, "server error")]);
+        let why = parked(&Parked { turns: &turns, ..facts.clone() });
+        assert!(!why.chain.iter().any(|fact| matches!(fact, Fact::FailedTurns { .. })), "{why:?}");
+    }
+}
+
+fn refused(refusal: Refusal) -> String {
+    let call = Event::ToolCalled {
+        task: TaskId::new("t-1"),
+        agent: AgentId::new("mara"),
+        tool: "bash".to_owned(),
+        call: None,
+        error: Some("refused".to_owned()),
+        duration_ms: None,
+        head: None,
+    };
+    words(&event(&call, &[], refusal).unwrap())
+}
+
+#[test]
+fn a_refused_call_names_everything_that_denies_the_caller_its_tools() {
+    let role = |role: &str, agent: &str, names: &[ToolGroup]| Denier::Role {
+        role: RoleId::new(role),
+        agent: AgentId::new(agent),
+        names: names.to_vec(),
+    };
+    let (files, command) = (ToolGroup::Files, ToolGroup::Command);
+    let denied = vec![
+        Denied { by: Denier::Settings, groups: vec![command.clone()] },
+        Denied {
+            by: role("role-1", "mara", &[ToolGroup::Web]),
+            groups: vec![files.clone(), command.clone()],
+        },
+        Denied { by: role("role-2", "theo", &[files]), groups: vec![command] },
+    ];
+    let text = Some("not permitted".to_owned());
+    let refusal = Refusal { text, denied, stranger: None };
+    let remedies = refusal.remedies(&AgentId::new("mara"), &TaskId::new("t-1"));
+    let WhyRemedy::AllowGroups { tool_groups, .. } = &remedies[1] else { panic!("{remedies:?}") };
+    assert_eq!(*tool_groups, [ToolGroup::Web, ToolGroup::Files, ToolGroup::Command]);
+    insta::assert_snapshot!(refused(refusal), @r"
+    mara was refused bash: refused
+    not permitted
+    - add command to tools.root in app.json
+    - give the role of mara the tools of files, command (in the live view)
+    - give the role of theo the tools of command (in the live view)
+    - write again: polity send --to mara --task t-1 …
+    ");
+}
+
+#[test]
+fn a_caller_is_introduced_to_the_agent_that_it_does_not_know() {
+    let refusal = Refusal { stranger: Some(AgentId::new("theo")), ..Refusal::default() };
+    insta::assert_snapshot!(refused(refusal), @r"
+    mara was refused bash: refused
+    - introduce theo to mara (in the live view)
+    ");
+    assert_eq!(refused(Refusal::default()), "mara was refused bash: refused");
+}
+
+#[test]
+fn a_failed_turn_runs_again_with_the_service_that_misses_the_least_and_has_not_failed() {
+    let explained = event(&failed(2, NextAttempt::GiveUp), &[], Refusal::default()).unwrap();
+    let candidate = |id: &str, lacks| Candidate { service: ServiceId::new(id), lacks };
+    let check = |candidates: &[Candidate], expect: Option<&str>| {
+        assert_eq!(another_service(&explained, candidates), expect.map(ServiceId::new));
+    };
+    check(&[], None);
+    // The explanation says that an attempt at `writer` has failed.
+    check(&[candidate("writer", 0)], None);
+    check(&[candidate("writer", 0), candidate("blind", 1), candidate("eyes", 0)], Some("eyes"));
+    check(&[candidate("first", 1), candidate("second", 1)], Some("first"));
+}
+
+#[test]
+fn a_task_without_an_answer_tells_who_is_silent() {
+    let task_id = TaskId::new("t-1");
+    let open = [OpenRequest {
+        message: MessageId::from_sequence(4),
+        from: "root".to_owned(),
+        to: AgentId::new("mara"),
+        since: 98_000,
+    }];
+    let parked = [(AgentId::new("mara"), "server error".to_owned())];
+    let ended = Ended {
+        task: &task_id,
+        outcome: Outcome::Unanswered,
+        stopped_by: None,
+        open: &open,
+        parked: &parked,
+        of_root: &[],
+    };
+    insta::assert_snapshot!(words(&task(&ended, "user")), @r"
+    nothing is left to do in t-1: it ended without an answer
+    mara has not answered m000000004 of root, sent 2 s ago
+    mara is parked in t-1: server error
+    - go on: polity resume mara --alone
+    - write again: polity send --to root --task t-1 …
+    ");
+    let answered = Ended { outcome: Outcome::Answered, open: &[], parked: &[], ..ended.clone() };
+    assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
+    let limited = Ended {
+        outcome: Outcome::Limited,
+        stopped_by: Some("maxTokensPerTask"),
+        open: &[],
+        parked: &[],
+        ..ended
+    };
+    insta::assert_snapshot!(words(&task(&limited, "user")), @r"
+    nothing is left to do in t-1: it ended without an answer, because a limit stopped it
+    limits.maxTokensPerTask was reached
+    - raise limits.maxTokensPerTask in app.json, and write to root again
+    - write again: polity send --to root --task t-1 …
+    ");
+}
