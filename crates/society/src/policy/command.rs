@@ -3,7 +3,7 @@
 //! also fits if it is uncertain what the text runs.
 
 use super::pattern::Pattern;
-use super::shell::{self, Part, Piece};
+use super::shell::{self, Expansions, Part, Piece};
 use serde::{Deserialize, Serialize};
 
 /// The part of a text because of which polity cannot see all commands that the text runs.
@@ -49,11 +49,15 @@ pub(super) fn unseen(pattern: &Pattern, text: &str) -> Option<Unseen> {
     if pattern.fits(text.trim()) || parts.iter().any(|part| could_fit(&pattern, &as_written(part))) {
         return None;
     }
-    Some(match text {
-        _ if text.contains("$(") => Unseen::Substitution,
-        _ if text.contains('`') => Unseen::Backquotes,
-        _ if text.contains('$') => Unseen::Expansion,
-        _ => Unseen::Text,
+    let Expansions { substitution, backquotes, other } = shell::expansions(text);
+    Some(if substitution {
+        Unseen::Substitution
+    } else if backquotes {
+        Unseen::Backquotes
+    } else if other {
+        Unseen::Expansion
+    } else {
+        Unseen::Text
     })
 }
 

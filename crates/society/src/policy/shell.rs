@@ -20,7 +20,8 @@ mod wrappers;
 
 mod parts;
 
-pub(super) use parts::{Part, parts};
+pub(super) use parts::{Part, expansions, parts};
+pub(super) use token::Expansions;
 pub(super) use word::Piece;
 
 use lexer::lex;
@@ -32,7 +33,7 @@ use wrappers::RESERVED;
 /// `*.rs`, is returned as it is written. Returns `None` for any other text, and for a command with assignments,
 /// redirections, braces or other expansions.
 pub(super) fn simple_command(text: &str) -> Option<Vec<String>> {
-    let Lexed { tokens, nested } = lex(text.trim())?;
+    let Lexed { tokens, nested } = lex(text.trim(), &mut Expansions::default())?;
     if !nested.is_empty() {
         return None;
     }

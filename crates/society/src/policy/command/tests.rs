@@ -178,6 +178,33 @@ fn a_pattern_that_fits_only_what_cannot_be_seen_says_what_hides_the_command() {
     check("curl x | bash -s", Some(Unseen::Text));
     check("gi* push", Some(Unseen::Text));
     check("a 'b", Some(Unseen::Text));
+    check("a $[1]", Some(Unseen::Expansion));
+    check("echo $((1 + 2)) | sh", Some(Unseen::Expansion));
+}
+
+#[test]
+fn only_what_the_shell_expands_is_said_to_hide_a_command() {
+    let check = |text: &str, expect: Unseen| {
+        catches(text);
+        assert_eq!(unseen(&push(), text), Some(expect), "{text}");
+    };
+    // A shell takes a text in single quotes literally.
+    check("echo 'a $(b)' | sh", Unseen::Text);
+    check("echo 'a `b`' | sh", Unseen::Text);
+    check("echo 'a $X' | sh", Unseen::Text);
+    check(r"echo \$X \`b | sh", Unseen::Text);
+    check("cat <<'E' | sh\n$(a)\nE", Unseen::Text);
+    check("echo a | sh # $(b)", Unseen::Text);
+    check("timeout 5 grep '$(b) c' d | sh", Unseen::Text);
+    // In double quotes, the shell expands it.
+    check("echo \"a $(b)\" | sh", Unseen::Substitution);
+    check("echo \"a `b`\" | sh", Unseen::Backquotes);
+    check("echo \"a $X\" | sh", Unseen::Expansion);
+    check("echo \"it's\" \"$(b)\" | sh", Unseen::Substitution);
+    check("cat <<E | sh\n$(a)\nE", Unseen::Substitution);
+    // The quotes end before the inner shell reads the text.
+    check("sh -c '$(a) push'", Unseen::Substitution);
+    check("eval '$X push'", Unseen::Expansion);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::ansi;
 use super::cursor::Cursor;
 use super::scan::{Uncertain, arithmetic};
-use super::token::{Lexed, Token};
+use super::token::{Expansions, Lexed, Token};
 use super::word::{Braces, Piece, Word, names_descriptor, plain_brackets};
 
 /// Maximum length of a text, in characters. A longer text counts as uncertain.
@@ -12,17 +12,19 @@ const LONGEST: usize = 64 * 1024;
 /// Maximum nesting of substitutions, such as `$(a $(b))`. A text that nests deeper counts as uncertain.
 const DEEPEST: usize = 20;
 
-/// Reads a text. Returns `None` if the text is incomplete or too long, or if shells may read it in different ways.
-pub(super) fn lex(text: &str) -> Option<Lexed> {
-    lex_at(text, 0)
+/// Reads a text. Returns `None` if the text is incomplete or too long, or if shells may read it in different ways. Notes
+/// in `expansions` what the shell expands in the text. If the result is `None`, only the part of the text before the
+/// uncertain place is noted.
+pub(super) fn lex(text: &str, expansions: &mut Expansions) -> Option<Lexed> {
+    lex_at(text, 0, expansions)
 }
 
-fn lex_at(text: &str, depth: usize) -> Option<Lexed> {
+fn lex_at(text: &str, depth: usize, expansions: &mut Expansions) -> Option<Lexed> {
     let text: Vec<char> = text.chars().collect();
     if text.len() > LONGEST || text.contains(&'\0') {
         return None;
     }
-    let mut lexer = Lexer { cursor: Cursor::new(text), depth, nested: Vec::new() };
+    let mut lexer = Lexer { cursor: Cursor::new(text), depth, nested: Vec::new(), expansions };
     let tokens = lexer.commands(End::OfText)?;
     Some(Lexed { tokens, nested: lexer.nested })
 }
@@ -41,13 +43,14 @@ struct HereDocument {
     strips_tabs: bool,
 }
 
-struct Lexer {
+struct Lexer<'a> {
     cursor: Cursor,
     depth: usize,
     nested: Vec<Lexed>,
+    expansions: &'a mut Expansions,
 }
 
-impl Lexer {
+impl Lexer<'_> {
     fn commands(&mut self, end: End) -> Option<Vec<Token>> {
         let mut tokens = Vec::new();
         let mut pending: Vec<HereDocument> = Vec::new();
@@ -172,7 +175,12 @@ impl Lexer {
     fn substitutions(&mut self, text: &str) -> Option<()> {
         // In data, quotation marks have no meaning, so the loop looks only for `$`, backquotes and backslashes.
         let text: Vec<char> = text.chars().collect();
-        let mut inner = Lexer { cursor: Cursor::new(text), depth: self.depth, nested: Vec::new() };
+        let mut inner = Lexer {
+            cursor: Cursor::new(text),
+            depth: self.depth,
+            nested: Vec::new(),
+            expansions: &mut *self.expansions,
+        };
         let mut word = Word::default();
         while let Some(next) = inner.cursor.raw() {
             match next {
@@ -211,7 +219,7 @@ enum Quotes {
     Double,
 }
 
-impl Lexer {
+impl Lexer<'_> {
     fn word(&mut self) -> Option<Word> {
         let mut word = Word::default();
         let mut braces = Braces::default();
@@ -299,12 +307,16 @@ impl Lexer {
         match self.cursor.peek() {
             Some('(') => {
                 self.cursor.advance(1);
-                if !(self.cursor.peek() == Some('(') && self.arithmetic()?) {
+                if self.cursor.peek() == Some('(') && self.arithmetic()? {
+                    self.expansions.other = true;
+                } else {
+                    self.expansions.substitution = true;
                     self.substitution()?;
                 }
                 word.0.push(Piece::Any);
             }
             Some('{') => {
+                self.expansions.other = true;
                 self.cursor.advance(1);
                 self.parameter()?;
                 word.0.push(Piece::Any);
@@ -318,14 +330,19 @@ impl Lexer {
                 self.double_quotes(word)?;
             }
             // `$[…]` is an old form of arithmetic. Not every shell has this form, so the text counts as uncertain.
-            Some('[') => return None,
+            Some('[') => {
+                self.expansions.other = true;
+                return None;
+            }
             Some(first) if first.is_ascii_alphabetic() || first == '_' => {
+                self.expansions.other = true;
                 while self.cursor.peek().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_') {
                     self.cursor.advance(1);
                 }
                 word.0.push(Piece::Any);
             }
             Some('0'..='9' | '@' | '*' | '#' | '?' | '-' | '$' | '!') => {
+                self.expansions.other = true;
                 self.cursor.advance(1);
                 word.0.push(Piece::Any);
             }
@@ -363,6 +380,7 @@ impl Lexer {
     }
 
     fn backquotes(&mut self, quotes: Quotes) -> Option<()> {
+        self.expansions.backquotes = true;
         let mut inside = String::new();
         loop {
             match self.cursor.raw()? {
@@ -378,7 +396,7 @@ impl Lexer {
         if self.depth >= DEEPEST {
             return None;
         }
-        self.nested.push(lex_at(&inside, self.depth + 1)?);
+        self.nested.push(lex_at(&inside, self.depth + 1, self.expansions)?);
         Some(())
     }
 

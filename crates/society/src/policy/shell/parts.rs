@@ -1,7 +1,7 @@
 //! Finds all simple commands that a text runs, also inside arguments such as in `sh -c 'git push'`.
 
 use super::lexer::lex;
-use super::token::{Lexed, Token};
+use super::token::{Expansions, Lexed, Token};
 use super::word::{Piece, Word};
 use super::wrappers::{RESERVED, Wrapper, wrapper};
 
@@ -44,13 +44,24 @@ impl Part {
 /// command is a path, as in `/bin/ls -l`, the command is returned twice: as it is written, and with only the base name
 /// of the program, `ls -l`.
 pub(crate) fn parts(text: &str) -> Option<Vec<Part>> {
-    let mut found = Found { parts: Vec::new() };
+    let mut found = Found::default();
     found.text(text, 0)?;
     Some(found.parts)
 }
 
+/// Returns which expansions a text has, also inside the texts that it passes to a shell, as in `sh -c '$(command)'`.
+/// Other texts in single quotes have none. If it is not certain what the text runs, returns the expansions before the
+/// uncertain place.
+pub(crate) fn expansions(text: &str) -> Expansions {
+    let mut found = Found::default();
+    let _ = found.text(text, 0);
+    found.expansions
+}
+
+#[derive(Default)]
 struct Found {
     parts: Vec<Part>,
+    expansions: Expansions,
 }
 
 impl Found {
@@ -58,7 +69,8 @@ impl Found {
         if depth > DEEPEST {
             return None;
         }
-        self.lexed(&lex(text)?, depth)
+        let lexed = lex(text, &mut self.expansions)?;
+        self.lexed(&lexed, depth)
     }
 
     fn lexed(&mut self, lexed: &Lexed, depth: usize) -> Option<()> {
@@ -133,7 +145,11 @@ impl Found {
             // An argument with spaces may be the text of a command, as in `env -S 'git push'`.
             let text = rest[0].exact().filter(|text| text.contains([' ', '\t', '\n']));
             if let Some(text) = text {
-                self.text(&text, depth + 1)?;
+                // Probably the argument is no command. So do not blame an expansion in it.
+                let expansions = self.expansions;
+                let read = self.text(&text, depth + 1);
+                self.expansions = expansions;
+                read?;
             }
         }
         Some(())

@@ -12,6 +12,17 @@ pub(super) enum Token {
     Redirection,
 }
 
+/// Which expansions a shell carries out in a text. A text in single quotes has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expansions {
+    /// A substitution such as `$(command)`.
+    pub(crate) substitution: bool,
+    /// A substitution in backquotes.
+    pub(crate) backquotes: bool,
+    /// Another expansion, such as `$x` or `${x}`.
+    pub(crate) other: bool,
+}
+
 /// The tokens of a text. `nested` contains the tokens inside each substitution, such as `$(command)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lexed {
