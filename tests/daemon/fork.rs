@@ -165,12 +165,15 @@ fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
     // The daemon refuses both of these forks. The first names a turn of another task. The second has a new prompt, but
     // for a turn that the person did not begin.
     let refused = polity.run(&["fork", &new, "--turn", &last, "--data", "data"]).expect_code(2);
-    assert!(refused.stderr.contains("turn"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("must be a turn of the task: "), "{}", refused.stderr);
+    let newest = newest_turn(&polity, &new);
+    assert!(refused.stderr.contains(&format!("{newest} (root)")), "{}", refused.stderr);
     let hired = entries.iter().find(|entry| entry["record"]["message"]["from"] == json!(worker));
     let turn = hired.expect("a report")["turn"].to_string();
     let refused =
         polity.run(&["fork", &task, "--turn", &turn, "--prompt", "no", "--data", "data"]).expect_code(2);
-    assert!(refused.stderr.contains("your message"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("that your message began: "), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("{last} (root)")), "{}", refused.stderr);
     let ended = polity.run(&["fork", &task, "--turn", &turn, "--wait", "--data", "data"]).expect_code(0);
     assert!(ended.stdout.contains("all are ready"), "{}", ended.stdout);
 

@@ -22,13 +22,22 @@ pub struct Change {
     pub text: Option<String>,
 }
 
-/// Why a task cannot be copied at a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a task cannot be copied at a turn. `fitting` are the turns at which it can be copied with the same change, newest
+/// first.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The task has no such turn.
-    NoTurn,
+    NoTurn { fitting: Vec<Fitting> },
     /// The turn did not begin with a message of the person, so its text cannot be replaced.
-    NotYours,
+    NotYours { fitting: Vec<Fitting> },
+}
+
+/// A turn at which a task can be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitting {
+    pub turn: i64,
+    /// The agent whose turn it is.
+    pub agent: String,
 }
 
 /// The rows of a task as they stood when a turn began, and the agent and the message with which the copy continues.
@@ -56,16 +65,16 @@ const PARTIES: [&str; 2] = [ROOT, USER];
 /// files.
 pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
     let Some(again) = rows.turns.iter().find(|row| row.id == turn).cloned() else {
-        return Err(Refused::NoTurn);
+        return Err(Refused::NoTurn { fitting: fitting(&rows, change) });
     };
     let Some(cut) = rows.records.iter().filter(|row| row.turn == turn).map(|row| row.seq).min() else {
-        return Err(Refused::NoTurn);
+        return Err(Refused::NoTurn { fitting: fitting(&rows, change) });
     };
     let Some(begins) = rows.messages.iter().find(|row| row.id == again.began_by).cloned() else {
-        return Err(Refused::NoTurn);
+        return Err(Refused::NoTurn { fitting: fitting(&rows, change) });
     };
     if change.text.is_some() && begins.sender != USER {
-        return Err(Refused::NotYours);
+        return Err(Refused::NotYours { fitting: fitting(&rows, change) });
     }
     let (now, first) = (again.created_at, begins.seq);
     let Rows {
@@ -195,6 +204,20 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         give_service(&mut rows, &again.agent, service);
     }
     Ok(Kept { rows, agent: again.agent, message: again.began_by })
+}
+
+/// Returns the turns at which a task can be copied with a change, newest first.
+fn fitting(rows: &Rows, change: &Change) -> Vec<Fitting> {
+    let recorded: BTreeSet<i64> = rows.records.iter().map(|row| row.turn).collect();
+    let senders: HashMap<&str, &str> =
+        rows.messages.iter().map(|row| (row.id.as_str(), row.sender.as_str())).collect();
+    let fits = |sender: &str| change.text.is_none() || sender == USER;
+    // The turns are sorted by their numbers.
+    let newest_first = rows.turns.iter().rev().filter(|row| recorded.contains(&row.id));
+    newest_first
+        .filter(|row| senders.get(row.began_by.as_str()).is_some_and(|sender| fits(sender)))
+        .map(|row| Fitting { turn: row.id, agent: row.agent.clone() })
+        .collect()
 }
 
 /// Makes the workspace of a task read-only if it is a directory of the person. `workspace` is JSON.

@@ -264,11 +264,25 @@ fn a_copy_can_have_another_text_and_another_service() {
     assert_eq!(rows.messages[2].body, r#"{"text":"green"}"#);
     let of_seer = kept(task(), 2, &Change { service: Some("two".to_owned()), text: None }).unwrap().rows;
     assert_eq!((of_seer.roles[0].service.as_str(), of_seer.task.service.as_deref()), ("two", Some("one")));
-    assert_eq!(
-        kept(task(), 2, &Change { text: Some("no".to_owned()), ..Change::default() }),
-        Err(Refused::NotYours)
-    );
-    assert_eq!(kept(task(), 9, &Change::default()), Err(Refused::NoTurn));
+}
+
+#[test]
+fn a_turn_that_does_not_fit_is_refused_with_those_that_fit_newest_first() {
+    let fitting = |turns: &[(i64, &str)]| -> Vec<Fitting> {
+        turns.iter().map(|(turn, agent)| Fitting { turn: *turn, agent: (*agent).to_owned() }).collect()
+    };
+    let reworded = Change { text: Some("no".to_owned()), ..Change::default() };
+    let of_person = fitting(&[(3, "root"), (1, "root")]);
+    assert_eq!(kept(task(), 2, &reworded), Err(Refused::NotYours { fitting: of_person.clone() }));
+    assert_eq!(kept(task(), 9, &reworded), Err(Refused::NoTurn { fitting: of_person }));
+    let all = fitting(&[(3, "root"), (2, "seer-7k2f"), (1, "root")]);
+    assert_eq!(kept(task(), 9, &Change::default()), Err(Refused::NoTurn { fitting: all }));
+
+    // A turn without a record cannot begin again.
+    let mut rows = task();
+    rows.records.retain(|row| row.turn != 2);
+    let others = fitting(&[(3, "root"), (1, "root")]);
+    assert_eq!(kept(rows, 2, &Change::default()), Err(Refused::NoTurn { fitting: others }));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Society;
 use super::writing::{MAX_KEY_BYTES, WriteError, check_service};
 use polity_artifacts::BlobHash;
-use polity_decide::fork::{self, Change, Kept, Names, Refused};
+use polity_decide::fork::{self, Change, Fitting, Kept, Names, Refused};
 use polity_decide::inline;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::written::is_blank;
@@ -16,6 +16,9 @@ use polity_view::{Event, Forked};
 use polity_workspaces::Cut;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
+
+/// Maximum number of turns that the error about a turn that does not fit names.
+const MOST_TURNS: usize = 10;
 
 /// A fork that the person wants: which turn of which task runs again, and with which changes.
 #[derive(Clone, Debug)]
@@ -145,12 +148,13 @@ async fn write(tx: &mut Tx, fork: Fork, task: TaskId) -> Result<Forked, Stopped<
     let change = Change { service: fork.service.map(|service| service.as_str().to_owned()), text: fork.text };
     let kept = match fork::kept(original, fork.turn, &change) {
         Ok(kept) => kept,
-        Err(Refused::NoTurn) => return refuse(WriteError::invalid("turn", "must be a turn of the task")),
-        Err(Refused::NotYours) => {
-            return refuse(WriteError::invalid(
-                "text",
-                "is possible only for a turn that your message began",
-            ));
+        Err(Refused::NoTurn { fitting }) => {
+            let rule = format!("must be a turn of the task{}", listed(&fitting));
+            return refuse(WriteError::invalid("turn", &rule));
+        }
+        Err(Refused::NotYours { fitting }) => {
+            let rule = format!("is possible only for a turn that your message began{}", listed(&fitting));
+            return refuse(WriteError::invalid("text", &rule));
         }
     };
     let names = names(tx, &kept.rows, &fork.task, &task).await?;
@@ -164,6 +168,17 @@ async fn write(tx: &mut Tx, fork: Fork, task: TaskId) -> Result<Forked, Stopped<
         posts::insert(tx, key, &keyed, &task).await?;
     }
     Ok(Forked { task, agent, message, from: fork.task, turn: fork.turn, duplicate: false })
+}
+
+/// Lists turns for the end of a sentence, such as `: 12 (root), 11 (mara-7k2f) and 3 more`.
+fn listed(fitting: &[Fitting]) -> String {
+    let named: Vec<String> =
+        fitting.iter().take(MOST_TURNS).map(|Fitting { turn, agent }| format!("{turn} ({agent})")).collect();
+    match fitting.len() - named.len() {
+        _ if named.is_empty() => ", but there is none".to_owned(),
+        0 => format!(": {}", named.join(", ")),
+        more => format!(": {} and {more} more", named.join(", ")),
+    }
 }
 
 /// Returns a hash of a fork. Two forks with the same hash count as the same fork.
@@ -225,4 +240,19 @@ async fn tell(tx: &mut Tx, task: &TaskId, from: &TaskId, turn: i64, copy: &Rows)
         events::append(tx, &event).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_turns_that_fit_are_listed_in_short() {
+        let turns = |count: i64| -> Vec<Fitting> {
+            (0..count).map(|number| Fitting { turn: count - number, agent: "root".to_owned() }).collect()
+        };
+        assert_eq!(listed(&[]), ", but there is none");
+        assert_eq!(listed(&turns(2)), ": 2 (root), 1 (root)");
+        assert!(listed(&turns(12)).ends_with(", 3 (root) and 2 more"), "{}", listed(&turns(12)));
+    }
 }
