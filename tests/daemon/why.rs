@@ -484,10 +484,47 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
     assert!(told.contains(&format!("→ go on: polity resume {worker} --alone --data data\n")), "{told}");
 
-    // Carry out the remedy. The worker is not parked any more. What is left to explain is that its last attempt failed.
+    // Carry out the remedy. The worker is not parked any more, and its failures no longer count. Only the event of the
+    // parking still tells them, without the remedy.
     let _serving = Serving::start(&polity);
     polity.run(&["resume", &worker, "--alone", "--data", "data"]).expect_code(0);
-    assert_eq!(why(&polity, &[&worker])["chain"][0]["fact"], "attempt_failed");
+    let nothing = polity.run(&["why", &worker, "--data", "data"]).expect_code(2);
+    assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
+    let about = why(&polity, &[&parked["seq"].to_string()]);
+    assert_eq!(facts_of(&about), ["failed_turns", "turn_failed", "attempt_failed", "then"], "{about}");
+    assert_eq!(about["remedies"][0]["remedy"], "check_service", "{about}");
+}
+
+#[test]
+fn a_task_that_was_answered_later_is_explained_by_its_answer() {
+    let is_down = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let down = is_down.clone();
+    let server = ScriptedServer::start(move |_| match down.load(std::sync::atomic::Ordering::SeqCst) {
+        true => Answer::error(400, json!({"error": {"message": "the model is broken"}})),
+        false => Answer::say("42"),
+    });
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(3).stdout);
+    let idle = events(&lines, "task_idle")[0];
+    let (task, seq) = (idle["task"].as_str().expect("a task"), idle["seq"].to_string());
+    let failure = ["turn_failed", "attempt_failed", "then"];
+    assert_eq!(facts_of(&why(&polity, &[&seq]))[2..], failure);
+
+    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    let _serving = Serving::start(&polity);
+    polity.run(&["send", "again", "--task", task, "--wait", "--data", "data"]).expect_code(0);
+    let about = why(&polity, &[task]);
+    assert_eq!(
+        (&about["chain"][0]["outcome"], &facts_of(&about)[..1]),
+        (&json!("answered"), &["task_ended"][..])
+    );
+    assert!(!facts_of(&about).contains(&"turn_failed"), "{about}");
+    // The earlier end keeps its reason, and needs no remedy but the fork.
+    let about = why(&polity, &[&seq]);
+    assert_eq!(facts_of(&about), [&["task_ended"][..], &failure].concat(), "{about}");
+    let remedies = about["remedies"].as_array().expect("remedies").iter().map(|one| &one["remedy"]);
+    assert_eq!(remedies.collect::<Vec<_>>(), ["run_again"], "{about}");
+    server.take_violations();
 }
 
 #[test]

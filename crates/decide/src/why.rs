@@ -55,9 +55,9 @@ pub fn failed_request(why: &Why) -> Option<i64> {
     })
 }
 
-/// Explains an event: a failed attempt, a skipped service, a failed turn, a paused agent, a reached limit, a refused
-/// call or a message that came back to its sender. Returns `None` for every other event: it needs no explanation, or
-/// another function explains it. `before` contains the earlier events of the agent, oldest first. If the event is a
+/// Explains an event: a failed attempt, a skipped service, a failed turn, a reached limit, a refused call or a message
+/// that came back to its sender. Returns `None` for every other event: it needs no explanation, or another function
+/// explains it. `before` contains the earlier events of the agent, oldest first. If the event is a
 /// refused call, `refusal` contains the facts about the refusal.
 pub fn event(event: &Event, before: &[Entry], refusal: Refusal) -> Option<Why> {
     match event {
@@ -70,7 +70,6 @@ pub fn event(event: &Event, before: &[Entry], refusal: Refusal) -> Option<Why> {
             let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
             Some(because_of_attempts(failed, before))
         }
-        Event::AgentPaused { agent } => Some(paused(agent)),
         Event::LimitReached { limit, value, .. } => Some(limited(limit.clone(), Some(value.clone()))),
         Event::MessageBounced { message, to } => {
             let bounced = Fact::Bounced { message: message.clone(), to: to.clone() };
@@ -80,28 +79,52 @@ pub fn event(event: &Event, before: &[Entry], refusal: Refusal) -> Option<Why> {
     }
 }
 
-/// The facts about a parked agent.
+/// Whether something that was done to an agent still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    Still,
+    NoLonger,
+}
+
+/// The facts about an agent that was parked.
 #[derive(Clone, Debug)]
 pub struct Parked<'a> {
     pub agent: &'a AgentId,
-    /// The task in which the agent is parked.
+    /// The task in which the agent was parked.
     pub task: &'a TaskId,
     /// The failure for which the agent was parked.
     pub reason: &'a str,
+    /// Whether the agent is still parked for this failure.
+    pub lasts: Lasts,
     /// The number of failed turns in a row for which an agent is parked now.
     pub limit: u64,
     /// The events that tell how the turns of the agent ended, when it was parked and when it was stopped, oldest first.
+    /// The last parking is the one to explain.
     pub turns: &'a [Entry],
     /// The events that explain a failed turn, oldest first.
     pub before: &'a [Entry],
 }
 
-/// Explains why an agent is parked: by the limit, by each turn that failed, and by the attempts of the last call.
+/// Explains why an agent was parked: by the limit, by each turn that failed, and by the attempts of the last call.
 pub fn parked(parked: &Parked<'_>) -> Why {
-    let Parked { agent, task, reason, limit, turns, before } = parked;
-    let reason = (*reason).to_owned();
-    let mut chain = vec![Fact::Parked { agent: (*agent).clone(), task: (*task).clone(), reason }];
+    let Parked { agent, task, reason, lasts, limit, turns, before } = parked;
     let failed = failed_turns(turns);
+    let Why { chain: failures, mut remedies } = match failed.is_empty() {
+        true => Why::default(),
+        false => attempts(&attempts_of_ended(until_end(before))),
+    };
+    let reason = (*reason).to_owned();
+    let mut chain = Vec::new();
+    match lasts {
+        Lasts::Still => {
+            chain.push(Fact::Parked { agent: (*agent).clone(), task: (*task).clone(), reason });
+            remedies.insert(0, WhyRemedy::Resume { agent: (*agent).clone() });
+        }
+        Lasts::NoLonger if failed.is_empty() => {
+            chain.push(Fact::TurnFailed { agent: (*agent).clone(), reason, at: None });
+        }
+        Lasts::NoLonger => {}
+    }
     // An agent can also be parked for another reason, for example if its turn cannot be read.
     if failed.len() as u64 >= *limit {
         chain.push(Fact::FailedTurns {
@@ -117,21 +140,27 @@ pub fn parked(parked: &Parked<'_>) -> Why {
         reason: reason.to_owned(),
         at: Some(at),
     }));
-    let Why { chain: failures, mut remedies } = attempts(&last_attempts(before));
     chain.extend(failures);
-    remedies.insert(0, WhyRemedy::Resume { agent: (*agent).clone() });
     Why { chain, remedies }
 }
 
-/// Returns the turns that failed in a row before the agent was parked, oldest first: when and why each failed. A turn
-/// that ended well, a stop and an earlier parking end the row.
+/// Returns the turns that failed in a row before the agent was parked, oldest first: when and why each failed. The event
+/// of the parking tells how many turns counted. In addition, a turn that ended well, a stop and an earlier parking end
+/// the row, because events of earlier versions do not tell the number.
 fn failed_turns(turns: &[Entry]) -> Vec<(i64, &str)> {
     let mut found = Vec::new();
+    let mut most = None;
     for entry in turns.iter().rev() {
         match &entry.event {
-            Event::TurnEnded { failure: Some(reason), .. } => found.push((entry.at, reason.as_str())),
-            Event::TurnEnded { failure: None, .. } | Event::AgentStopped { .. } => break,
-            Event::AgentParked { .. } if !found.is_empty() => break,
+            Event::AgentParked { failed_turns, .. } if most.is_none() && found.is_empty() => {
+                most = Some(
+                    failed_turns.map_or(usize::MAX, |turns| usize::try_from(turns).unwrap_or(usize::MAX)),
+                );
+            }
+            Event::TurnEnded { failure: Some(reason), .. } if found.len() < most.unwrap_or(usize::MAX) => {
+                found.push((entry.at, reason.as_str()));
+            }
+            Event::TurnEnded { .. } | Event::AgentStopped { .. } | Event::AgentParked { .. } => break,
             _ => {}
         }
     }
@@ -139,18 +168,56 @@ fn failed_turns(turns: &[Entry]) -> Vec<(i64, &str)> {
     found
 }
 
-/// Explains why an agent is paused.
-pub fn paused(agent: &AgentId) -> Why {
+/// Explains why an agent is paused, or why it was.
+pub fn paused(agent: &AgentId, lasts: Lasts) -> Why {
     let chain = vec![Fact::Paused { agent: agent.clone() }];
-    Why { chain, remedies: vec![WhyRemedy::Resume { agent: agent.clone() }] }
+    let remedies = match lasts {
+        Lasts::Still => vec![WhyRemedy::Resume { agent: agent.clone() }],
+        Lasts::NoLonger => Vec::new(),
+    };
+    Why { chain, remedies }
 }
 
-/// Explains why an agent pauses between attempts or is slow. The explanation lists the failed attempts of the agent's
-/// last call to its model. Returns `None` if no attempt failed, or if the model has answered since. `events` contains
+/// Explains why an agent has ended.
+pub fn agent_ended(agent: &AgentId, reason: &str) -> Why {
+    let ended = Fact::AgentEnded { agent: agent.clone(), reason: reason.to_owned() };
+    Why { chain: vec![ended], remedies: Vec::new() }
+}
+
+/// Explains why an agent pauses between attempts or is slow. The explanation lists the failed attempts of the last call
+/// in the agent's open turn. Returns `None` if no attempt failed, or if the model has answered since. `events` contains
 /// the events of the agent, oldest first.
 pub fn struggling(events: &[Entry]) -> Option<Why> {
     let attempts_now = last_attempts(events);
     (!attempts_now.is_empty()).then(|| attempts(&attempts_now))
+}
+
+/// Explains why the last turn of an agent without an open turn failed. Returns `None` if this turn ended well, or if the
+/// failure no longer counts, because the agent was stopped since, or was parked and released. `events` contains the
+/// events of the agent, oldest first.
+pub fn failure(events: &[Entry]) -> Option<Why> {
+    let end = events.iter().rposition(|entry| ends_attempts(&entry.event))?;
+    failed_at(events, end)
+}
+
+/// Explains why nobody has answered a request: by the first turn of its receiver that failed since then. Returns `None`
+/// if no turn failed before the receiver was stopped. `events` contains the events of the receiver, oldest first, and
+/// `since` is the time of the request.
+pub fn failed_since(events: &[Entry], since: i64) -> Option<Why> {
+    let is_end = |entry: &Entry| match &entry.event {
+        Event::TurnEnded { failure, .. } => failure.is_some(),
+        Event::AgentStopped { .. } => true,
+        _ => false,
+    };
+    let end = events.iter().position(|entry| entry.at >= since && is_end(entry))?;
+    failed_at(events, end)
+}
+
+/// Explains the failed turn whose end is the event at this place. Returns `None` if no failed turn ends there.
+fn failed_at(events: &[Entry], end: usize) -> Option<Why> {
+    let Event::TurnEnded { agent, failure: Some(reason), .. } = &events.get(end)?.event else { return None };
+    let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
+    Some(because_of_attempts(failed, &events[..end]))
 }
 
 /// A request of a task that nobody has answered.
@@ -184,7 +251,8 @@ pub struct Ended<'a> {
     pub of_root: &'a [Entry],
 }
 
-/// Explains the outcome of a task that has ended.
+/// Explains the outcome of a task that has ended. A failure explains only a task that ended without an answer by itself:
+/// it is no reason for an answer, or for the stop of a task.
 pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Why {
     let task = ended.task;
     let mut chain = vec![Fact::TaskEnded { task: task.clone(), outcome: ended.outcome }];
@@ -211,17 +279,18 @@ pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Why {
         }
         chain.push(request.clone().fact());
     }
+    let failed_by_itself =
+        ended.stopped_by.is_none() && matches!(ended.outcome, Outcome::Unanswered | Outcome::NoModel);
+    if !failed_by_itself {
+        return Why { chain, remedies };
+    }
     for (agent, reason) in ended.parked.iter().take(MOST) {
         let (task, reason) = (task.clone(), reason.clone());
         chain.push(Fact::Parked { agent: agent.clone(), task, reason });
         remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
     }
-    let of_root = ended.of_root.iter().map(|entry| &entry.event);
-    if let Some(Event::TurnEnded { agent, failure: Some(reason), .. }) =
-        of_root.rev().find(|event| matches!(event, Event::TurnEnded { .. }))
-    {
-        let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone(), at: None };
-        let why = because_of_attempts(failed, ended.of_root);
+    let end = ended.of_root.iter().rposition(|entry| matches!(entry.event, Event::TurnEnded { .. }));
+    if let Some(why) = end.and_then(|end| failed_at(ended.of_root, end)) {
         chain.extend(why.chain);
         remedies.extend(why.remedies);
     }
@@ -233,14 +302,40 @@ fn limited(limit: String, value: Option<serde_json::Number>) -> Why {
     Why { chain: vec![Fact::LimitReached { limit, value }], remedies }
 }
 
+/// `before` contains the events before the end of the failed turn.
 fn because_of_attempts(first: Fact, before: &[Entry]) -> Why {
-    let Why { mut chain, remedies } = attempts(&last_attempts(before));
+    let Why { mut chain, remedies } = attempts(&attempts_of_ended(before));
     chain.insert(0, first);
     Why { chain, remedies }
 }
 
-/// Returns the failed attempts of the last call to a model, and the services that the call skipped, oldest first. If
-/// the call got an answer in the end, returns nothing. `events` contains the events of one agent, oldest first.
+/// Returns the events before the end of the last turn that has ended; all events if none has.
+fn until_end(events: &[Entry]) -> &[Entry] {
+    let end = events.iter().rposition(|entry| matches!(entry.event, Event::TurnEnded { .. }));
+    &events[..end.unwrap_or(events.len())]
+}
+
+/// Returns the failed attempts for which a turn failed. `before` contains the events before the end of the turn. If the
+/// last call would have made a further attempt, something else ended the turn, such as a limit. Then returns nothing.
+fn attempts_of_ended(before: &[Entry]) -> Vec<&Event> {
+    let found = last_attempts(before);
+    let next = found.iter().rev().find_map(|event| match event {
+        Event::ModelFailed { next, .. } => Some(*next),
+        _ => None,
+    });
+    match next {
+        None | Some(NextAttempt::GiveUp) => found,
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Returns whether the attempts before an event belong to a turn that has ended, or no longer count.
+fn ends_attempts(event: &Event) -> bool {
+    matches!(event, Event::TurnEnded { .. } | Event::AgentStopped { .. } | Event::AgentParked { .. })
+}
+
+/// Returns the failed attempts of the last call in the open turn, and the services that the call skipped, oldest first.
+/// If the call got an answer in the end, returns nothing. `events` contains the events of one agent, oldest first.
 fn last_attempts(events: &[Entry]) -> Vec<&Event> {
     let mut found = Vec::new();
     for Entry { event, .. } in events.iter().rev() {
@@ -253,6 +348,7 @@ fn last_attempts(events: &[Entry]) -> Vec<&Event> {
             }
             Event::ServiceSkipped { .. } => found.push(event),
             Event::ModelAnswered { .. } => break,
+            event if ends_attempts(event) => break,
             _ => {}
         }
     }

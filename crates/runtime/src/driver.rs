@@ -376,7 +376,8 @@ pub(crate) async fn park(
             {
                 return Ok(());
             }
-            closing::tell_parked(tx, &snapshot, &conversation, &reason, None).await
+            let parking = closing::Parking { reason: &reason, failures: 0 };
+            closing::tell_parked(tx, &snapshot, &conversation, parking, None).await
         })
     });
     write.await

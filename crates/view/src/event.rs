@@ -142,6 +142,10 @@ pub enum Event {
         agent: AgentId,
         /// The failure for which the agent was parked.
         reason: String,
+        /// How many turns of the agent had failed in a row. 0 if the agent was parked for another reason. Absent in
+        /// events of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed_turns: Option<u64>,
     },
     /// The person paused an agent. The agent does nothing until somebody resumes it.
     AgentPaused {

@@ -158,6 +158,13 @@ pub enum Fact {
         /// The failure for which it was parked.
         reason: String,
     },
+    /// An agent has ended.
+    AgentEnded {
+        /// The agent.
+        agent: AgentId,
+        /// The reason that was given.
+        reason: String,
+    },
     /// The person has paused an agent.
     Paused {
         /// The agent.

@@ -1,6 +1,6 @@
 //! Explains what agents do at this moment, and for whom they wait.
 
-use super::{MOST, OpenRequest, attempts, last_attempts, paused};
+use super::{Lasts, MOST, OpenRequest, attempts, last_attempts, paused};
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{About, Awaited, Doing, Entry, Fact, Why, WhyRemedy};
 use std::collections::{HashMap, HashSet};
@@ -98,7 +98,7 @@ impl<'a> Telling<'a> {
             return;
         }
         match doing {
-            Doing::Paused { .. } => return self.add(paused(agent)),
+            Doing::Paused { .. } => return self.add(paused(agent, Lasts::Still)),
             Doing::Parked { task, reason, .. } => {
                 let (task, reason) = (task.clone(), reason.clone());
                 self.why.chain.push(Fact::Parked { agent: agent.clone(), task, reason });

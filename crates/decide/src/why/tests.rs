@@ -150,24 +150,19 @@ fn a_parked_agent_is_explained_by_its_last_call() {
         failed(1, NextAttempt::Retry),
         failed(2, NextAttempt::GiveUp),
     ]);
-    let ended = |failure: Option<&str>| Event::TurnEnded {
-        task: task.clone(),
-        agent: agent.clone(),
-        failure: failure.map(str::to_owned),
-    };
-    let halted =
-        || Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: "server error".to_owned() };
+    let halted = || parked_event(None);
     let turns = entries([
-        ended(Some("long ago")),
+        turn_ended(Some("long ago")),
         halted(),
-        ended(Some("no key")),
-        ended(Some("server error")),
+        turn_ended(Some("no key")),
+        turn_ended(Some("server error")),
         halted(),
     ]);
     let facts = Parked {
         agent: &agent,
         task: &task,
         reason: "server error",
+        lasts: Lasts::Still,
         limit: 2,
         turns: &turns,
         before: &before,
@@ -188,12 +183,135 @@ fn a_parked_agent_is_explained_by_its_last_call() {
     ");
     // A turn that ended well, or a stop, ends the row. Then the agent was parked for another reason.
     let stopped = Event::AgentStopped { task: task.clone(), agent: agent.clone() };
-    for between in [ended(None), stopped] {
-        let turns = entries([ended(Some("no key")), between, ended(Some("server error")), halted()]);
+    for between in [turn_ended(None), stopped] {
+        let turns =
+            entries([turn_ended(Some("no key")), between, turn_ended(Some("server error")), halted()]);
         assert_eq!(failed_turns(&turns), [(3_000, "server error")]);
         let why = parked(&Parked { turns: &turns, ..facts.clone() });
         assert!(!why.chain.iter().any(|fact| matches!(fact, Fact::FailedTurns { .. })), "{why:?}");
     }
+}
+
+fn turn_ended(failure: Option<&str>) -> Event {
+    Event::TurnEnded {
+        task: TaskId::new("t-1"),
+        agent: AgentId::new("mara"),
+        failure: failure.map(str::to_owned),
+    }
+}
+
+fn parked_event(failed_turns: Option<u64>) -> Event {
+    Event::AgentParked {
+        task: TaskId::new("t-1"),
+        agent: AgentId::new("mara"),
+        reason: "server error".to_owned(),
+        failed_turns,
+    }
+}
+
+fn answered() -> Event {
+    Event::ModelAnswered {
+        task: TaskId::new("t-1"),
+        agent: AgentId::new("mara"),
+        service: ServiceId::new("writer"),
+        model: "m".to_owned(),
+        revision: 1,
+        usage: polity_llm::Usage::default(),
+        attempts: 1,
+        content: Vec::new(),
+        sent: None,
+    }
+}
+
+#[test]
+fn only_the_failed_turns_that_counted_explain_a_parked_agent() {
+    // A turn that a limit stopped, and failures that a stop without any work has forgotten, leave no other event.
+    let all = [turn_ended(Some("forgotten")), turn_ended(Some("limit_reached: maxTokensPerTask = 10"))];
+    let counted = [turn_ended(Some("no key")), turn_ended(Some("server error"))];
+    let check = |failed_turns: Option<u64>, expect: &[&str]| {
+        let turns = entries(all.iter().chain(&counted).cloned().chain([parked_event(failed_turns)]));
+        let reasons: Vec<&str> = super::failed_turns(&turns).into_iter().map(|(_, reason)| reason).collect();
+        assert_eq!(reasons, expect);
+    };
+    check(Some(2), &["no key", "server error"]);
+    check(Some(0), &[]);
+    check(None, &["forgotten", "limit_reached: maxTokensPerTask = 10", "no key", "server error"]);
+}
+
+#[test]
+fn an_agent_that_is_parked_no_longer_has_nothing_to_resume() {
+    let (agent, task) = (AgentId::new("mara"), TaskId::new("t-1"));
+    let turns = entries([turn_ended(Some("server error")), parked_event(Some(1))]);
+    let before = entries([failed(1, NextAttempt::GiveUp), turn_ended(Some("server error"))]);
+    let facts = Parked {
+        agent: &agent,
+        task: &task,
+        reason: "server error",
+        lasts: Lasts::NoLonger,
+        limit: 1,
+        turns: &turns,
+        before: &before,
+    };
+    insta::assert_snapshot!(words(&parked(&facts)), @r"
+    mara failed in 1 turn, and limits.maxFailedTurns in app.json is 1
+    a turn of mara failed 1 min 39 s ago: server error
+    attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
+    the call made no further attempt
+    - check writer: polity doctor, and its entry in llmservices.json
+    ");
+    let other = entries([parked_event(Some(0))]);
+    let facts = Parked { turns: &other, ..facts };
+    assert_eq!(words(&parked(&facts)), "a turn of mara failed: server error");
+    assert_eq!(words(&paused(&agent, Lasts::NoLonger)), "you paused mara");
+}
+
+#[test]
+fn a_turn_is_explained_by_its_own_attempts_only() {
+    let down = || failed(1, NextAttempt::GiveUp);
+    let of = |before: &[Event], reason: &str| {
+        words(
+            &event(&turn_ended(Some(reason)), &entries(before.iter().cloned()), Refusal::default()).unwrap(),
+        )
+    };
+    let first = "a turn of mara failed: server error\nattempt 1 of mara";
+    assert!(of(&[down()], "server error").starts_with(first), "{}", of(&[down()], "server error"));
+    // The server was down in an earlier turn, or it would have been asked again.
+    for before in [vec![down(), turn_ended(Some("server error"))], vec![failed(1, NextAttempt::Retry)]] {
+        assert_eq!(of(&before, "limit_reached: x = 1"), "a turn of mara failed: limit_reached: x = 1");
+    }
+}
+
+#[test]
+fn a_failure_that_was_forgotten_explains_nothing() {
+    let (agent, task) = (AgentId::new("mara"), TaskId::new("t-1"));
+    let reasons = |more: &[Event]| {
+        let events = [failed(1, NextAttempt::GiveUp), turn_ended(Some("server error"))];
+        super::failure(&entries(events.iter().chain(more).cloned())).is_some()
+    };
+    assert!(reasons(&[]));
+    assert!(!reasons(&[Event::AgentStopped { task, agent: agent.clone() }]));
+    assert!(!reasons(&[parked_event(Some(1)), Event::AgentResumed { agent }]));
+    assert!(!reasons(&[answered(), turn_ended(None)]));
+    // While the agent works again, the failure of its last turn does not tell why it is slow.
+    let again = entries([failed(1, NextAttempt::GiveUp), turn_ended(Some("server error"))]);
+    assert_eq!(struggling(&again), None);
+    assert!(struggling(&again[..1]).is_some());
+}
+
+#[test]
+fn a_request_is_explained_by_the_first_failure_after_it() {
+    let agent = AgentId::new("mara");
+    let events = entries([
+        turn_ended(Some("before")),
+        failed(1, NextAttempt::GiveUp),
+        turn_ended(Some("server error")),
+        turn_ended(Some("after")),
+    ]);
+    let told = words(&failed_since(&events, 2_000).unwrap());
+    assert!(told.starts_with("a turn of mara failed: server error\nattempt 1 of mara at writer"), "{told}");
+    let stopped = Event::AgentStopped { task: TaskId::new("t-1"), agent };
+    assert_eq!(failed_since(&entries([stopped, turn_ended(Some("after"))]), 0), None);
+    assert_eq!(failed_since(&entries([turn_ended(None)]), 0), None);
 }
 
 fn refused(refusal: Refusal) -> String {
@@ -291,6 +409,18 @@ fn a_task_without_an_answer_tells_who_is_silent() {
     ");
     let answered = Ended { outcome: Outcome::Answered, open: &[], parked: &[], ..ended.clone() };
     assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
+    // What failed on the way explains neither an answer nor a stop.
+    let down = entries([failed(1, NextAttempt::GiveUp), turn_ended(Some("server error"))]);
+    let failing = Ended { of_root: &down, ..ended.clone() };
+    assert!(words(&task(&failing, "user")).contains("a turn of mara failed: server error\nattempt 1"));
+    let answered = Ended { outcome: Outcome::Answered, open: &[], ..failing.clone() };
+    assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
+    let stopped = Ended { stopped_by: Some("user"), open: &[], ..failing };
+    insta::assert_snapshot!(words(&task(&stopped, "user")), @r"
+    nothing is left to do in t-1: it ended without an answer
+    you stopped t-1
+    - write again: polity send --to root --task t-1 …
+    ");
     let limited = Ended {
         outcome: Outcome::Limited,
         stopped_by: Some("maxTokensPerTask"),

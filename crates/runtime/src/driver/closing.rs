@@ -304,7 +304,7 @@ pub(crate) async fn fail(
         && holds::insert(tx, conversation, reason).await?
     {
         let about = oldest_of(&asked, &parent);
-        tell_parked(tx, snapshot, conversation, reason, about).await?;
+        tell_parked(tx, snapshot, conversation, Parking { reason, failures }, about).await?;
         return tell_askers(tx, snapshot, conversation, asked, &parent, reason).await;
     }
     let failed = Notice::AgentFailed {
@@ -400,17 +400,30 @@ pub(super) async fn answer_pending(
     Ok(())
 }
 
+/// Why a conversation is parked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parking<'a> {
+    pub(super) reason: &'a str,
+    /// How many turns have failed in a row; 0 if the conversation is parked for another reason.
+    pub(super) failures: u64,
+}
+
 /// Tells the parent of a parked agent that the agent is parked. If the parent is the person, the person is told.
 pub(super) async fn tell_parked(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
-    reason: &str,
+    parking: Parking<'_>,
     about: Option<MessageId>,
 ) -> Result<(), Error> {
     let Conversation { agent, task } = conversation.clone();
-    let reason = reason.to_owned();
-    let parked = Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: reason.clone() };
+    let reason = parking.reason.to_owned();
+    let parked = Event::AgentParked {
+        task: task.clone(),
+        agent: agent.clone(),
+        reason: reason.clone(),
+        failed_turns: Some(parking.failures),
+    };
     events::append(tx, &parked).await?;
     let row = agents::get(&mut tx.connection, &agent).await?;
     let (parent, role) = row.map(|row| (row.parent, row.role_name)).unwrap_or_default();

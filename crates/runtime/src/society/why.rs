@@ -4,8 +4,8 @@
 use super::{Society, now, services};
 use crate::handles::Handles;
 use polity_decide::why::{
-    self, Able, Candidate, Denied, Denier, Ended, Help, Known, MOST_TOLD, OpenRequest, OpenTask, Parked,
-    Party, Refusal,
+    self, Able, Candidate, Denied, Denier, Ended, Help, Known, Lasts, MOST_TOLD, OpenRequest, OpenTask,
+    Parked, Party, Refusal,
 };
 use polity_registry::{Service, Snapshot};
 use polity_routing::{FileTypes, Routable, Route, route};
@@ -153,9 +153,19 @@ impl Asking<'_> {
 
     async fn event(&mut self, entry: &Entry) -> Result<Option<Why>, Error> {
         match &entry.event {
-            Event::TaskIdle { task, .. } => self.task(task).await,
-            Event::AgentParked { task, agent, reason } => {
-                self.parked(agent, task, reason, entry.seq).await.map(Some)
+            Event::TaskIdle { task, outcome } => self.end_of_task(task, *outcome, entry.seq).await,
+            Event::AgentParked { task, agent, reason, .. } => {
+                let newest = self.newest(Some(agent), Some(task), EventKind::AgentParked).await?;
+                let holds = readings::agents::holds(self.connection, agent).await?;
+                let is_parked = holds.iter().any(|hold| hold.task == *task);
+                let is_newest = newest.is_some_and(|newest| newest.seq == entry.seq);
+                let lasts = if is_parked && is_newest { Lasts::Still } else { Lasts::NoLonger };
+                // The events up to the parking, and the parking itself.
+                self.parked(agent, task, reason, lasts, entry.seq.saturating_add(1)).await.map(Some)
+            }
+            Event::AgentPaused { agent } => {
+                let lasts = self.pause_lasts(agent).await?;
+                Ok(Some(why::paused(agent, lasts)))
             }
             Event::ModelAnswered { content, sent: Some(number), .. } => {
                 let Some(sent) = sent::get(self.connection, *number).await? else { return Ok(None) };
@@ -196,8 +206,30 @@ impl Asking<'_> {
             EventKind::ServiceSkipped,
             EventKind::TurnEnded,
             EventKind::AgentParked,
+            EventKind::AgentStopped,
         ];
         self.last_events(agent, task, number, &kinds, LOOK_BACK).await
+    }
+
+    /// Returns the newest event of a kind.
+    async fn newest(
+        &mut self,
+        agent: Option<&AgentId>,
+        task: Option<&TaskId>,
+        kind: EventKind,
+    ) -> Result<Option<Entry>, Error> {
+        let kinds = vec![kind.as_str().to_owned()];
+        let filter = EventFilter { task: task.cloned(), agent: agent.cloned(), kinds };
+        let page = readings::events::list(self.connection, Side::Before(i64::MAX), &filter, 1).await?;
+        Ok(page.events.into_iter().next())
+    }
+
+    /// Returns whether an agent that was paused is still paused.
+    async fn pause_lasts(&mut self, agent: &AgentId) -> Result<Lasts, Error> {
+        let view =
+            readings::agents::get(self.connection, &self.snapshot.catalogue, self.moments, agent).await?;
+        let is_paused = view.is_some_and(|view| view.state == AgentState::Paused);
+        Ok(if is_paused { Lasts::Still } else { Lasts::NoLonger })
     }
 
     /// Returns the last events of these kinds of an agent before the event `number`, oldest first.
@@ -224,6 +256,7 @@ impl Asking<'_> {
         agent: &AgentId,
         task: &TaskId,
         reason: &str,
+        lasts: Lasts,
         number: i64,
     ) -> Result<Why, Error> {
         let limit = self.snapshot.settings.limits.max_failed_turns;
@@ -231,7 +264,7 @@ impl Asking<'_> {
         let kinds = [EventKind::TurnEnded, EventKind::AgentParked, EventKind::AgentStopped];
         let turns = self.last_events(agent, Some(task), number, &kinds, most).await?;
         let before = self.before(agent, Some(task), number).await?;
-        Ok(why::parked(&Parked { agent, task, reason, limit, turns: &turns, before: &before }))
+        Ok(why::parked(&Parked { agent, task, reason, lasts, limit, turns: &turns, before: &before }))
     }
 
     /// Reads the refusal of a call, and why the same call would be refused now. `code` is the code of the refusal.
@@ -364,6 +397,27 @@ impl Asking<'_> {
         Ok(Some(why::task(&ended, tasks::STOPPED_BY_USER)))
     }
 
+    /// Explains the end of a task that the event `number` reports. If the task has gone on since then, the facts of
+    /// today do not explain this end, and nothing needs to be done about it.
+    async fn end_of_task(
+        &mut self,
+        task: &TaskId,
+        outcome: Outcome,
+        number: i64,
+    ) -> Result<Option<Why>, Error> {
+        let view = readings::tasks::get(self.connection, task).await?;
+        let newest = self.newest(None, Some(task), EventKind::TaskIdle).await?;
+        if newest.is_none_or(|newest| newest.seq == number)
+            && view.is_none_or(|view| view.outcome == Some(outcome))
+        {
+            return self.task(task).await;
+        }
+        let of_root = self.before(&AgentId::root(), Some(task), number).await?;
+        let ended = Ended { task, outcome, stopped_by: None, open: &[], parked: &[], of_root: &of_root };
+        let Why { chain, .. } = why::task(&ended, tasks::STOPPED_BY_USER);
+        Ok(Some(Why { chain, remedies: Vec::new() }))
+    }
+
     async fn open_task(&mut self, task: &TaskView, open: &[OpenRequest]) -> Result<Why, Error> {
         let moments = self.handles.board.moments(Some(&task.id), polity_store::now().as_millis());
         let filter =
@@ -424,14 +478,26 @@ impl Asking<'_> {
         // An agent that is parked in one task may work in another, so its state need not be `parked`.
         let holds = readings::agents::holds(self.connection, agent).await?;
         match (view.state, holds.first()) {
-            (AgentState::Paused, _) => return Ok(Some(why::paused(agent))),
-            (state, Some(hold)) if state != AgentState::Ended => {
-                return self.parked(agent, &hold.task, &hold.reason, i64::MAX).await.map(Some);
+            (AgentState::Paused, _) => return Ok(Some(why::paused(agent, Lasts::Still))),
+            (AgentState::Ended, _) => {
+                let ended = self.newest(Some(agent), None, EventKind::AgentEnded).await?;
+                return Ok(ended.and_then(|ended| match ended.event {
+                    Event::AgentEnded { reason, .. } => Some(why::agent_ended(agent, &reason)),
+                    _ => None,
+                }));
+            }
+            (_, Some(hold)) => {
+                let (task, reason) = (&hold.task, &hold.reason);
+                return self.parked(agent, task, reason, Lasts::Still, i64::MAX).await.map(Some);
             }
             (AgentState::Waiting | AgentState::Asking, None) => {}
-            _ => {
-                let before = self.before(agent, None, i64::MAX).await?;
-                if let Some(failing) = why::struggling(&before) {
+            (state, None) => {
+                let before = self.before(agent, view.doing.task(), i64::MAX).await?;
+                let failing = match state.is_at_work() {
+                    true => why::struggling(&before),
+                    false => why::failure(&before),
+                };
+                if let Some(failing) = failing {
                     return Ok(Some(failing));
                 }
             }
@@ -460,8 +526,15 @@ impl Asking<'_> {
         };
         let mut why = Why { chain, remedies: Vec::new() };
         if message.state != MessageState::Bounced && !to.is_user() {
-            let before = self.before(&to, Some(&message.task), i64::MAX).await?;
-            if let Some(failing) = why::struggling(&before) {
+            let kinds = [
+                EventKind::ModelFailed,
+                EventKind::ModelAnswered,
+                EventKind::ServiceSkipped,
+                EventKind::TurnEnded,
+                EventKind::AgentStopped,
+            ];
+            let events = self.last_events(&to, Some(&message.task), i64::MAX, &kinds, MAX_PAGE).await?;
+            if let Some(failing) = why::failed_since(&events, since) {
                 why.chain.extend(failing.chain);
                 why.remedies.extend(failing.remedies);
             }

@@ -59,6 +59,8 @@ impl Fact {
                 format!("{agent} failed in {turns}, and limits.{limit} in app.json is {value}")
             }
             Self::Parked { agent, task, reason } => format!("{agent} is parked in {task}: {reason}"),
+            Self::AgentEnded { agent, reason } if reason.is_empty() => format!("{agent} has ended"),
+            Self::AgentEnded { agent, reason } => format!("{agent} has ended: {reason}"),
             Self::Paused { agent } => format!("you paused {agent}"),
             Self::Does { agent, doing } => match doing {
                 Doing::Idle => format!("{agent} has nothing to do"),

@@ -626,6 +626,7 @@ export default {
   "uses.way": "How",
   "waits.for": "waits for {who}",
   "why": "Why?",
+  "why.agent_ended": "{agent} has ended: {reason}",
   "why.attempt_failed": "attempt {attempt} of {agent} at {service} failed: {kind}",
   "why.because.cannot_fit": "it cannot be reduced to {limit} for {service} (revision {revision})",
   "why.because.damaged": "it cannot be decoded",

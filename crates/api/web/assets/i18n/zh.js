@@ -626,6 +626,7 @@ export default {
   "uses.way": "形式",
   "waits.for": "等待 {who}",
   "why": "为什么？",
+  "why.agent_ended": "{agent} 已结束：{reason}",
   "why.attempt_failed": "{agent} 在 {service} 的第 {attempt} 次尝试失败：{kind}",
   "why.because.cannot_fit": "无法为 {service}（修订 {revision}）缩小到 {limit}",
   "why.because.damaged": "无法解码",
