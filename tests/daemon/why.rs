@@ -474,7 +474,7 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     assert_eq!(
         about["remedies"],
         json!([
-            {"remedy": "resume", "agent": worker},
+            {"remedy": "resume", "agent": worker, "scope": "agent"},
             {"remedy": "check_service", "service": "one"},
             {"remedy": "run_again", "agent": worker, "task": parked["task"], "turn": turn},
         ])
@@ -536,13 +536,16 @@ fn a_paused_agent_is_explained_until_it_is_resumed() {
     polity.run(&["pause", &worker, "--data", "data"]).expect_code(0);
     let about = why(&polity, &[&worker]);
     assert_eq!(about["chain"], json!([{"fact": "paused", "agent": worker}]));
-    assert_eq!(about["remedies"], json!([{"remedy": "resume", "agent": worker}]));
+    assert_eq!(about["remedies"], json!([{"remedy": "resume", "agent": worker, "scope": "subtree"}]));
     let told = why_in_words(&polity, &[&worker]);
     assert!(told.starts_with(&format!("you paused {worker}\n")), "{told}");
-    assert!(told.contains(&format!("→ go on: polity resume {worker} --alone --data data")), "{told}");
+    assert!(told.contains(&format!("→ go on: polity resume {worker} --data data")), "{told}");
 
-    // Carry out the remedy. Then nothing is left to explain.
-    polity.run(&["resume", &worker, "--alone", "--data", "data"]).expect_code(0);
+    // If everybody is paused, the remedy resumes everybody. Carry it out: then nothing is left to explain.
+    polity.run(&["pause", "root", "--data", "data"]).expect_code(0);
+    let told = why_in_words(&polity, &["root"]);
+    assert!(told.contains("→ go on: polity resume root --data data"), "{told}");
+    polity.run(&["resume", "root", "--data", "data"]).expect_code(0);
     let nothing = polity.run(&["why", &worker, "--data", "data"]).expect_code(2);
     assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
 }

@@ -9,7 +9,7 @@ pub use described::{Able, Help, Known, described};
 pub use refused::{Denied, Denier, Refusal};
 
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
-use polity_view::{Entry, Event, Fact, NextAttempt, Outcome, SentRequest, Why, WhyRemedy};
+use polity_view::{Entry, Event, Fact, NextAttempt, Outcome, ResumeScope, SentRequest, Why, WhyRemedy};
 
 /// An explanation has several lists: remedies of one kind, failed attempts, open requests, and parked agents. This is
 /// the maximum length of each list.
@@ -118,7 +118,7 @@ pub fn parked(parked: &Parked<'_>) -> Why {
     match lasts {
         Lasts::Still => {
             chain.push(Fact::Parked { agent: (*agent).clone(), task: (*task).clone(), reason });
-            remedies.insert(0, WhyRemedy::Resume { agent: (*agent).clone() });
+            remedies.insert(0, released(agent));
         }
         Lasts::NoLonger if failed.is_empty() => {
             chain.push(Fact::TurnFailed { agent: (*agent).clone(), reason, at: None });
@@ -172,10 +172,16 @@ fn failed_turns(turns: &[Entry]) -> Vec<(i64, &str)> {
 pub fn paused(agent: &AgentId, lasts: Lasts) -> Why {
     let chain = vec![Fact::Paused { agent: agent.clone() }];
     let remedies = match lasts {
-        Lasts::Still => vec![WhyRemedy::Resume { agent: agent.clone() }],
+        // Who paused an agent has usually paused its descendants, too. So the opposite must resume all of them.
+        Lasts::Still => vec![WhyRemedy::Resume { agent: agent.clone(), scope: ResumeScope::Subtree }],
         Lasts::NoLonger => Vec::new(),
     };
     Why { chain, remedies }
+}
+
+/// Returns the remedy that lets a parked agent go on. Other agents stay paused or parked.
+fn released(agent: &AgentId) -> WhyRemedy {
+    WhyRemedy::Resume { agent: agent.clone(), scope: ResumeScope::Agent }
 }
 
 /// Explains why an agent has ended.
@@ -287,7 +293,7 @@ pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Why {
     for (agent, reason) in ended.parked.iter().take(MOST) {
         let (task, reason) = (task.clone(), reason.clone());
         chain.push(Fact::Parked { agent: agent.clone(), task, reason });
-        remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
+        remedies.insert(0, released(agent));
     }
     let end = ended.of_root.iter().rposition(|entry| matches!(entry.event, Event::TurnEnded { .. }));
     if let Some(why) = end.and_then(|end| failed_at(ended.of_root, end)) {

@@ -66,7 +66,7 @@ pub use task::{
 };
 pub use uses::{ArtifactUses, Attached, ShownTo};
 
-pub use why::{Fact, Why, WhyFilter, WhyRemedy};
+pub use why::{Fact, ResumeScope, Why, WhyFilter, WhyRemedy};
 pub use workspace::{
     ChangesFilter, ChangesView, CommitView, EditView, EntryKind, FileChangeView, FileDiffView, RecordingView,
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,

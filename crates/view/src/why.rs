@@ -281,10 +281,13 @@ pub enum WhyRemedy {
         /// The capability.
         capability: Capability,
     },
-    /// Resume a parked or paused agent.
+    /// Resume a parked or paused agent: `POST /api/agents/{agent}/resume` with this `scope`.
     Resume {
         /// The agent.
         agent: AgentId,
+        /// Which agents to resume.
+        #[serde(default)]
+        scope: ResumeScope,
     },
     /// Raise a limit in `app.json`.
     RaiseLimit {
@@ -335,6 +338,17 @@ pub enum WhyRemedy {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         service: Option<ServiceId>,
     },
+}
+
+/// Which agents a remedy resumes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeScope {
+    /// Only the agent itself.
+    #[default]
+    Agent,
+    /// The agent and all its descendants: a pause applies to all of them.
+    Subtree,
 }
 
 /// A filter that selects the request to explain, if several requests described an artifact.

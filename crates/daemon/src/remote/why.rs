@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::output::table::without_styles;
     use polity_society::id::TaskId;
-    use polity_view::{Doing, Fact};
+    use polity_view::{Doing, Fact, ResumeScope};
 
     #[test]
     fn each_further_task_of_root_is_named() {
@@ -127,7 +127,7 @@ mod tests {
         let why = Why {
             chain: vec![parked, Fact::Said { text: "no more".to_owned() }],
             remedies: vec![
-                WhyRemedy::Resume { agent },
+                WhyRemedy::Resume { agent, scope: ResumeScope::Agent },
                 WhyRemedy::RaiseLimit { limit: "maxDepth".to_owned() },
             ],
         };

@@ -1,8 +1,8 @@
 //! Explains what agents do at this moment, and for whom they wait.
 
-use super::{Lasts, MOST, OpenRequest, attempts, last_attempts, paused};
+use super::{Lasts, MOST, OpenRequest, attempts, last_attempts, paused, released};
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{About, Awaited, Doing, Entry, Fact, Why, WhyRemedy};
+use polity_view::{About, Awaited, Doing, Entry, Fact, ResumeScope, Why, WhyRemedy};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of agents that an explanation describes.
@@ -102,7 +102,7 @@ impl<'a> Telling<'a> {
             Doing::Parked { task, reason, .. } => {
                 let (task, reason) = (task.clone(), reason.clone());
                 self.why.chain.push(Fact::Parked { agent: agent.clone(), task, reason });
-                return self.remedy(WhyRemedy::Resume { agent: agent.clone() });
+                return self.remedy(released(agent));
             }
             _ => self.why.chain.push(Fact::Does { agent: agent.clone(), doing: doing.clone() }),
         }
@@ -174,11 +174,26 @@ impl<'a> Telling<'a> {
         why.remedies.into_iter().for_each(|remedy| self.remedy(remedy));
     }
 
+    /// Adds a remedy, unless the explanation has it already. If root and all its descendants are resumed, no other agent
+    /// needs to be resumed.
     fn remedy(&mut self, remedy: WhyRemedy) {
-        if !self.why.remedies.contains(&remedy) {
-            self.why.remedies.push(remedy);
+        let remedies = &mut self.why.remedies;
+        if remedies.contains(&remedy) || resumes(&remedy) && remedies.iter().any(resumes_all) {
+            return;
         }
+        if resumes_all(&remedy) {
+            remedies.retain(|known| !resumes(known));
+        }
+        remedies.push(remedy);
     }
+}
+
+fn resumes(remedy: &WhyRemedy) -> bool {
+    matches!(remedy, WhyRemedy::Resume { .. })
+}
+
+fn resumes_all(remedy: &WhyRemedy) -> bool {
+    matches!(remedy, WhyRemedy::Resume { agent, scope: ResumeScope::Subtree } if agent.is_root())
 }
 
 #[cfg(test)]
@@ -248,10 +263,25 @@ mod tests {
         you paused ida
         theo has not answered m000000005 of root, sent 1 min ago
         theo is parked in t-1: no key
-        - go on: polity resume ida --alone
+        - go on: polity resume ida
         - go on: polity resume theo --alone
         - stop the work of mara, so that nobody waits for it: polity stop mara
         - stop the work of theo, so that nobody waits for it: polity stop theo
+        ");
+    }
+
+    #[test]
+    fn one_command_resumes_everybody() {
+        let paused = || Doing::Paused { since: 0 };
+        let all = parties(&[("mara", paused()), ("root", paused()), ("theo", paused())]);
+        let agents = ["mara", "root", "theo"].map(AgentId::new);
+        let facts = OpenTask { task: &task(), since: 0, agents: &agents, open: &[] };
+        insta::assert_snapshot!(words(&open_task(&facts, &all)), @r"
+        t-1 has been open for 1 min 40 s
+        you paused mara
+        you paused root
+        you paused theo
+        - go on: polity resume root
         ");
     }
 

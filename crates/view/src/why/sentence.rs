@@ -1,6 +1,6 @@
 //! Describes facts and remedies of an explanation in words, for a terminal.
 
-use super::{Fact, WhyRemedy};
+use super::{Fact, ResumeScope, WhyRemedy};
 use crate::{Because, Doing, NextAttempt, Outcome, elapsed};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
@@ -123,7 +123,12 @@ impl WhyRemedy {
             Self::Declare { capability } => {
                 format!("add a service that takes {} to llmservices.json", capability.as_str())
             }
-            Self::Resume { agent } => format!("go on: polity resume {agent} --alone{options}"),
+            Self::Resume { agent, scope: ResumeScope::Agent } => {
+                format!("go on: polity resume {agent} --alone{options}")
+            }
+            Self::Resume { agent, scope: ResumeScope::Subtree } => {
+                format!("go on: polity resume {agent}{options}")
+            }
             Self::RaiseLimit { limit } => {
                 format!("raise limits.{limit} in app.json, and write to root again")
             }
