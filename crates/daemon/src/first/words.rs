@@ -120,24 +120,28 @@ pub(super) fn warnings(services: &[&Service], texts: &Texts) -> Vec<String> {
     }
     for service in services {
         let Some(window) = service.context_window.filter(|window| *window < SMALL_WINDOW) else { continue };
-        let how = match ServerKind::usual_at(&service.endpoint.base_url) {
-            Some(server) => how_to_enlarge(server, GOOD_WINDOW, texts),
-            None => format!("contextWindow: {GOOD_WINDOW}"),
-        };
-        let values =
-            [("service", service.id.as_str()), ("window", &*window.to_string()), ("how", how.as_str())];
+        let how = how_to_enlarge(ServerKind::usual_at(&service.endpoint.base_url), GOOD_WINDOW, texts);
+        // The file has the window that was found, and keeps it. So a larger window at the server alone changes nothing.
+        let values = [
+            ("service", service.id.as_str()),
+            ("window", &*window.to_string()),
+            ("how", how.as_str()),
+            ("tokens", &*GOOD_WINDOW.to_string()),
+        ];
         warnings.push(texts.fill(TextKey::FirstSmallWindow, &values));
     }
     warnings
 }
 
-/// Returns, in the language of the texts, what [`ServerKind::how_to_enlarge`] returns in English.
-fn how_to_enlarge(server: ServerKind, tokens: u64, texts: &Texts) -> String {
+/// Returns, in the language of the texts, what [`ServerKind::how_to_enlarge`] returns in English. `server` is the kind of
+/// server, if it is known.
+fn how_to_enlarge(server: Option<ServerKind>, tokens: u64, texts: &Texts) -> String {
     let key = match server {
-        ServerKind::Ollama => TextKey::FirstEnlargeOllama,
-        ServerKind::LmStudio => TextKey::FirstEnlargeLmStudio,
-        ServerKind::LlamaCpp => TextKey::FirstEnlargeLlamaCpp,
-        ServerKind::Vllm => TextKey::FirstEnlargeVllm,
+        Some(ServerKind::Ollama) => TextKey::FirstEnlargeOllama,
+        Some(ServerKind::LmStudio) => TextKey::FirstEnlargeLmStudio,
+        Some(ServerKind::LlamaCpp) => TextKey::FirstEnlargeLlamaCpp,
+        Some(ServerKind::Vllm) => TextKey::FirstEnlargeVllm,
+        None => TextKey::FirstEnlargeOther,
     };
     texts.fill(key, &[("tokens", &tokens.to_string())])
 }
@@ -241,6 +245,10 @@ mod tests {
         let warnings = warnings(&[&poor], &texts).join("\n");
         assert!(warnings.contains("Set model in llmservices.json to a model that calls tools"), "{warnings}");
         assert!(warnings.contains("start Ollama with OLLAMA_CONTEXT_LENGTH=16384"), "{warnings}");
+        // A window in the file stays as it is when the server gives more. So both places are named.
+        let both =
+            "if llmservices.json declares the service by then, also set its contextWindow there to 16384";
+        assert!(warnings.contains(both), "{warnings}");
     }
 
     #[test]
@@ -282,7 +290,7 @@ mod tests {
         已有配置：OPENAI_API_KEY 对应的 OpenAI 服务。
         ");
         let small = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], Some(4_096));
-        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，太小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity。");
+        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，太小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity；如果那时 llmservices.json 已声明该服务，还要把其中的 contextWindow 改为 16384。");
     }
 
     #[test]
@@ -290,7 +298,7 @@ mod tests {
         let texts = built_in_texts(Language::En);
         let servers = [ServerKind::Ollama, ServerKind::LmStudio, ServerKind::LlamaCpp, ServerKind::Vllm];
         for server in servers {
-            assert_eq!(how_to_enlarge(server, 7, &texts), server.how_to_enlarge(7));
+            assert_eq!(how_to_enlarge(Some(server), 7, &texts), server.how_to_enlarge(7));
         }
         assert_eq!(texts.get(TextKey::FirstOfFile), Origin::File.to_string());
         assert_eq!(texts.get(TextKey::FirstOfEnvironment), Origin::Environment.to_string());

@@ -338,7 +338,7 @@ text_keys! {
     /// `polity` without arguments: the context window of a service is not known.
     FirstWindowUnknown = "first.window_unknown" [];
     /// `polity` without arguments: warns that the context window of a service is small.
-    FirstSmallWindow = "first.small_window" ["service", "window", "how"];
+    FirstSmallWindow = "first.small_window" ["service", "window", "how", "tokens"];
     /// `polity` without arguments: how to get a larger context window from Ollama.
     FirstEnlargeOllama = "first.enlarge_ollama" ["tokens"];
     /// `polity` without arguments: how to get a larger context window from LM Studio.
@@ -347,6 +347,8 @@ text_keys! {
     FirstEnlargeLlamaCpp = "first.enlarge_llama_cpp" ["tokens"];
     /// `polity` without arguments: how to get a larger context window from vLLM.
     FirstEnlargeVllm = "first.enlarge_vllm" ["tokens"];
+    /// `polity` without arguments: how to get a larger context window from another server.
+    FirstEnlargeOther = "first.enlarge_other" ["tokens"];
     /// `polity` without arguments: asks whether to write the proposed services to a file.
     FirstWrite = "first.write" ["path"];
     /// `polity` without arguments: asks whether to use the language of the locale.
