@@ -1,7 +1,10 @@
 //! Makes a small call to see whether a service answers, how soon, and whether it accepts tools.
 
-use polity_llm::{CallError, ChatModel, Endpoint, FailureKind, Message, Nobody, Part, Request, Tool};
+use polity_llm::{
+    CallError, ChatModel, Endpoint, FailureKind, Listener, Message, Part, Piece, Request, Tool,
+};
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,17 +47,23 @@ pub(crate) async fn try_out(
     tools: TryTools,
     budget: Duration,
 ) -> Trial {
+    let own_limit = endpoint.timeout;
     let mut endpoint = endpoint.clone();
     endpoint.max_tokens = Some(MAX_TOKENS);
-    endpoint.timeout = budget.min(endpoint.timeout);
+    endpoint.timeout = budget.min(own_limit);
     let mut request = request();
     let begun = Instant::now();
-    let answer = call(model, &endpoint, &request).await.map(|()| begun.elapsed());
+    let heard = Heard::default();
+    let answer = match call(model, &endpoint, &request, &heard).await {
+        Ok(()) => Ok(begun.elapsed()),
+        Err(error) if begun.elapsed() >= budget && budget < own_limit => Err(cut_off(error, &heard, budget)),
+        Err(error) => Err(error),
+    };
     if answer.is_err() || tools == TryTools::Spare {
         return Trial { answer, tools: ToolTrial::NotTried };
     }
     request.tools.push(tool());
-    let tools = match call(model, &endpoint, &request).await {
+    let tools = match call(model, &endpoint, &request, &heard).await {
         Ok(()) => ToolTrial::Taken,
         Err(error) if refuses_tools(&error) => ToolTrial::Refused(error),
         Err(_) => ToolTrial::Unclear,
@@ -62,8 +71,36 @@ pub(crate) async fn try_out(
     Trial { answer, tools }
 }
 
-async fn call(model: &dyn ChatModel, endpoint: &Endpoint, request: &Request) -> Result<(), CallError> {
-    match model.call(endpoint, request, &Nobody).await {
+/// Hears whether a server has sent anything of an answer.
+#[derive(Debug, Default)]
+struct Heard(AtomicBool);
+
+impl Listener for Heard {
+    fn hear(&self, _piece: Piece<'_>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Rewords the failure of a call that the limit of the trial has cut off. The failure advises to raise the limit of the
+/// service, which was not reached.
+fn cut_off(error: CallError, heard: &Heard, budget: Duration) -> CallError {
+    let message = match error.kind {
+        FailureKind::TimedOut if heard.0.load(Ordering::Relaxed) => {
+            format!("the server began an answer, and has not completed it within {budget:?}")
+        }
+        FailureKind::TimedOut => format!("the server accepted the request and sent nothing for {budget:?}"),
+        _ => return error,
+    };
+    CallError { message, ..error }
+}
+
+async fn call(
+    model: &dyn ChatModel,
+    endpoint: &Endpoint,
+    request: &Request,
+    heard: &Heard,
+) -> Result<(), CallError> {
+    match model.call(endpoint, request, heard).await {
         Ok(_) => Ok(()),
         Err(error) if is_only_short(&error) => Ok(()),
         Err(error) => Err(error),
@@ -124,6 +161,8 @@ fn refuses_tools(error: &CallError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::future::BoxFuture;
+    use polity_llm::Reply;
 
     fn error(kind: FailureKind, status: Option<u16>, message: &str) -> CallError {
         CallError { kind, message: message.to_owned(), status, retry_after: None }
@@ -140,6 +179,39 @@ mod tests {
         check(FailureKind::Passing, Some(503), "overloaded", false);
         check(FailureKind::RateLimited, Some(429), "too many tool calls", false);
         check(FailureKind::TimedOut, None, "no answer", false);
+    }
+
+    /// A model that says these pieces, and then nothing more.
+    struct Stuck(&'static [Piece<'static>]);
+
+    impl ChatModel for Stuck {
+        fn call<'a>(
+            &'a self,
+            endpoint: &'a Endpoint,
+            _request: &'a Request,
+            listener: &'a dyn Listener,
+        ) -> BoxFuture<'a, Result<Reply, CallError>> {
+            Box::pin(async move {
+                self.0.iter().for_each(|piece| listener.hear(*piece));
+                tokio::time::sleep(endpoint.timeout).await;
+                Err(error(FailureKind::TimedOut, None, "raise timeoutMs"))
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_the_trial_cuts_off_tells_what_the_server_did() {
+        let minute = Duration::from_secs(60);
+        let check = async |pieces: &'static [Piece<'static>], own_limit: Duration, expect: &str| {
+            let endpoint = Endpoint { timeout: own_limit, ..Endpoint::new("http://host/v1", "m") };
+            let trial = try_out(&Stuck(pieces), &endpoint, TryTools::Try, minute).await;
+            assert_eq!(trial.answer.unwrap_err().message, expect);
+        };
+        check(&[], minute * 10, "the server accepted the request and sent nothing for 60s").await;
+        let begun = "the server began an answer, and has not completed it within 60s";
+        check(&[Piece::Bytes], minute * 10, begun).await;
+        // Here the limit of the service itself was reached.
+        check(&[], minute, "raise timeoutMs").await;
     }
 
     #[test]

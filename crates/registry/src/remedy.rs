@@ -25,8 +25,8 @@ impl Remedy {
             FailureKind::Unreachable => ("unreachable", unreachable(service)),
             FailureKind::TimedOut => (
                 "timed_out",
-                "check whether the server is busy or stuck; if it only has to load the model, try again, and give it \
-                 more time"
+                "check on the server whether the model is loaded, and whether other requests keep it busy; if it only \
+                 has to load the model, try again"
                     .to_owned(),
             ),
             FailureKind::RateLimited => ("rate_limited", "wait, or raise the limits of your account".to_owned()),

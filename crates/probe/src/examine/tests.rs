@@ -196,7 +196,20 @@ async fn a_missing_model() {
 #[tokio::test]
 async fn a_server_that_hangs_costs_what_it_may() {
     let router = Router::new().fallback(async || pending::<&'static str>().await);
-    assert_eq!(codes(&look(&at(router, "m").await, SHORT).await), ["timed_out"]);
+    let service = at(router, "m").await;
+    let examination = look(&service, SHORT).await;
+    assert_eq!(codes(&examination), ["timed_out"]);
+    // The limit of the examination was reached, so a larger limit of the service would not help.
+    let finding = &examination.findings[0];
+    assert_eq!(
+        finding.what,
+        "no answer: timed out: the server accepted the request and sent nothing for 30ms"
+    );
+    assert!(finding.advice.as_deref().is_some_and(|advice| advice.contains("whether the model is loaded")));
+
+    let endpoint = Endpoint { timeout: SHORT.call / 2, ..service.endpoint.clone() };
+    let examination = look(&Service { endpoint, ..service }, SHORT).await;
+    assert!(examination.findings[0].what.contains("raise timeoutMs of the service"), "{examination:?}");
 }
 
 #[tokio::test]
