@@ -57,14 +57,14 @@ impl Silence {
         let silent = elapsed(self.since, now).unwrap_or_else(|| "a moment".to_owned());
         let left = elapsed(now, self.until).unwrap_or_else(|| "a moment".to_owned());
         let then = match (self.then, &self.fallback) {
-            (NextAttempt::Fallback, Some(fallback)) => format!("{fallback} is asked instead"),
+            (NextAttempt::Fallback, Some(fallback)) => format!("polity asks {fallback} instead"),
             (NextAttempt::GiveUp | NextAttempt::Fallback, _) => "the call fails".to_owned(),
             (
                 NextAttempt::Retry | NextAttempt::DescribeMedia | NextAttempt::Compact | NextAttempt::Reword,
                 _,
-            ) => "it is asked again".to_owned(),
+            ) => "polity asks again".to_owned(),
         };
-        format!("; silent for {silent}, in {left} {then}")
+        format!("; nothing received for {silent}; {then} in {left}")
     }
 }
 
@@ -120,15 +120,15 @@ mod tests {
         let silence = |then, fallback| Some(Silence { since: 1_000, until: 61_000, then, fallback });
         check(
             thinking(0, silence(NextAttempt::Retry, None)),
-            "thinking at local, 12 s; silent for 12 s, in 48 s it is asked again",
+            "thinking at local, 12 s; nothing received for 12 s; polity asks again in 48 s",
         );
         check(
             thinking(0, silence(NextAttempt::Fallback, Some(ServiceId::new("far")))),
-            "thinking at local, 12 s; silent for 12 s, in 48 s far is asked instead",
+            "thinking at local, 12 s; nothing received for 12 s; polity asks far instead in 48 s",
         );
         check(
             thinking(0, silence(NextAttempt::GiveUp, None)),
-            "thinking at local, 12 s; silent for 12 s, in 48 s the call fails",
+            "thinking at local, 12 s; nothing received for 12 s; the call fails in 48 s",
         );
         let queued = |place, closed_until| Doing::Queued {
             task: task(),
