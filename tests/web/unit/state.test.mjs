@@ -33,6 +33,21 @@ test("an agent that waits for somebody is waiting when its turn ends", () => {
   assert.equal(stateOf(after(model, { seq: 11, event: "turn_ended", agent: "root" }), "root"), "waiting");
 });
 
+test("an agent whose question was answered asks no more when its turn ends, unless it has another question", () => {
+  const answered = { seq: 11, event: "message_accepted", task: "t", from: "user", to: "root", text: "red", inReplyTo: ["m1"] };
+  const ends = (...asked) => {
+    const question = { state: "asking", doing: { state: "asking", task: "t", about: { question: "m1" } }, waitsFor: ["user", "a"] };
+    const questions = asked.map((id) => ({ id, from: "root" }));
+    const model = reduce(begun(agent("root", question)), { type: "questions", questions });
+    const works = after(model, answered, { seq: 12, event: "turn_started", task: "t", agent: "root" });
+    assert.equal(stateOf(works, "root"), "ready");
+    return stateOf(after(works, { seq: 13, event: "turn_ended", task: "t", agent: "root" }), "root");
+  };
+  assert.equal(ends("m1"), "waiting");
+  assert.equal(ends(), "waiting");
+  assert.equal(ends("m1", "m2"), "asking");
+});
+
 test("who is halted stays so whatever else happens, until it is resumed", () => {
   for (const [event, state] of [["agent_paused", "paused"], ["agent_parked", "parked"], ["agent_ended", "ended"]]) {
     let model = after(begun(agent("a", { state: "thinking" })), { seq: 11, event, agent: "a" });

@@ -214,6 +214,7 @@ function apply(next, change, entry) {
       if (entry.to !== "user") touchTask(entry.task, { state: "open", outcome: undefined, ...titled(next, entry) });
       touch(entry.to, (agent) => ({
         waiting: agent.waiting + (entry.to === "user" ? 0 : 1),
+        waitsFor: stillWaitsFor(agent, entry, next.questions),
         ...(RESTS.includes(agent.state) && !asksAboutCall(agent) && entry.to !== "user" ? works(agent) : {}),
       }));
       return stale("agents");
@@ -264,6 +265,15 @@ const RESTS = ["idle", "waiting", "asking"];
 /** Whether the agent waits until the person allows or refuses a call. The turn of such an agent has not ended. */
 function asksAboutCall(agent) {
   return agent.state === "asking" && agent.doing?.about?.question === undefined;
+}
+
+/**
+ * Returns for whom an agent still waits after it has got a message. An answer of the person ends the wait for the person,
+ * unless the agent has asked another question. Otherwise the agent would seem to ask again when its next turn ends.
+ */
+function stillWaitsFor(agent, { from, inReplyTo = [] }, questions) {
+  const asksMore = questions.some((one) => one.from === agent.id && !inReplyTo.includes(one.id));
+  return from !== "user" || inReplyTo.length === 0 || asksMore ? agent.waitsFor : agent.waitsFor.filter((id) => id !== "user");
 }
 
 /** Whether the agent of an event is doing something in another task than that of the event. */
