@@ -37,6 +37,24 @@ fn no_model_is_5() {
 }
 
 #[test]
+fn a_resumed_run_names_an_earlier_failure_as_such_and_says_how_to_try_again() {
+    let nowhere = json!({"id": "one", "baseURL": "http://127.0.0.1:9/v1", "model": "m"});
+    let polity = Polity::new(&json!({"services": [nowhere]}), &app(&json!({})));
+    let failed = run(&polity, &["what?"]).expect_code(5);
+    assert!(failed.stderr.contains("the message above says why"), "{}", failed.stderr);
+    // The second run prints no message and asks no model.
+    let resumed = run(&polity, &["--resume"]).expect_code(5).stderr;
+    for part in [
+        "ended, because no model could be used at that time: server unreachable",
+        "polity does not ask again by itself; to try again:\n",
+        "→ write again: polity send --to root --task t-",
+    ] {
+        assert!(resumed.contains(part), "{part} is not in {resumed}");
+    }
+    assert!(!resumed.contains("the message above"), "{resumed}");
+}
+
+#[test]
 fn what_is_wrong_with_the_prompt_is_2() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
     let (polity, _daemon) = served(&server);

@@ -13,8 +13,8 @@ use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
 use polity_view::{
-    ApprovalState, ApprovalView, Entry, Event, EventFilter, EventKind, MAX_PAGE, MessageFilter, MessageView,
-    NowFilter, Order, Outcome, Stuck, StuckView, TaskState,
+    ApprovalState, ApprovalView, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE, MessageFilter,
+    MessageView, NowFilter, Order, Outcome, Stuck, StuckView, TaskState, WhyFilter, WhyRemedy,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -79,6 +79,8 @@ pub(crate) struct Telling<'a> {
     /// Messages that were already printed as JSON, either from the event stream or from events stored before the stream
     /// began.
     told: BTreeSet<MessageId>,
+    /// Whether a message of the last task was printed as text.
+    has_printed: bool,
     /// The titles of the tasks, if there are several.
     titles: BTreeMap<TaskId, String>,
     /// The dialogue that asks the user about calls, if there is a terminal.
@@ -98,8 +100,8 @@ impl Awaited {
     /// it does not say what it answers. So may notices of polity: they say why there is no answer.
     fn may_be_answered_by(&self, message: &MessageView) -> bool {
         let is_later = message.id.sequence() > self.letter.sequence();
-        let is_from = message.from == self.agent.as_str()
-            || matches!(Sender::from_name(&message.from), Sender::System);
+        let is_from =
+            message.from == self.agent.as_str() || matches!(Sender::from_name(&message.from), Sender::System);
         let answers_others = !message.in_reply_to.is_empty() && !message.in_reply_to.contains(&self.letter);
         message.in_reply_to.contains(&self.letter) || (is_later && is_from && !answers_others)
     }
@@ -112,6 +114,7 @@ impl<'a> Telling<'a> {
             tasks,
             form,
             told: BTreeSet::new(),
+            has_printed: false,
             titles: BTreeMap::new(),
             terminal: None,
             awaited: None,
@@ -165,6 +168,7 @@ impl<'a> Telling<'a> {
                 let title = self.titles.get(&message.task).map(|title| one_line(title, TITLE_CHARS));
                 let page = Page::now();
                 print_on(page, &in_words(&message, title.as_deref(), page))?;
+                self.has_printed |= self.tasks.last() == Some(&message.task);
             }
             polity_points::point!("output::shown");
             if self.form == Form::Text || self.told.contains(&message.id) {
@@ -349,6 +353,10 @@ impl<'a> Telling<'a> {
         let Some((last, others)) = self.tasks.split_last() else { return Ok(failure::exit_code(outcome)) };
         if self.form == Form::Text {
             self.tell_questions(others, last, outcome).await?;
+            if outcome == Outcome::NoModel && !self.has_printed {
+                tell_earlier_failure(self.client, last).await;
+                return Ok(failure::exit_code(outcome));
+            }
         }
         tell_outcome(self.client, last, outcome, self.form).await
     }
@@ -513,6 +521,27 @@ pub(crate) async fn asking_tasks(client: &Client) -> Result<Vec<TaskId>, Failure
     let now = client.now(&NowFilter { limit: Some(MAX_PAGE) }).await?;
     let asks = |thing: &StuckView| matches!(thing.stuck, Stuck::Question { .. } | Stuck::Approval { .. });
     Ok(now.stuck.into_iter().filter(asks).filter_map(|thing| thing.task).collect())
+}
+
+/// Tells why no model could be used in a task, and how to try again. No message above says it: usually, the task ended
+/// before this command began. So nobody knows whether a model can be used now.
+async fn tell_earlier_failure(client: &Client, task: &TaskId) {
+    // Without the explanation, the text still tells what happened.
+    let why = client.why(task.as_str(), &WhyFilter::default()).await.unwrap_or_default();
+    let cause = why.chain.iter().find_map(|fact| match fact {
+        Fact::TurnFailed { reason, .. } => Some(format!(": {reason}")),
+        _ => None,
+    });
+    complain(&format!(
+        "{task} ended, because no model could be used at that time{}",
+        cause.unwrap_or_default()
+    ));
+    complain("polity does not ask again by itself; to try again:");
+    let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
+    // The remedy that runs the turn again comes last in an explanation.
+    for remedy in why.remedies.iter().rev().filter(again) {
+        complain(&format!("→ {}", repeating(&remedy.sentence(""))));
+    }
 }
 
 /// Fetches the unanswered questions to the user in a task, oldest first.

@@ -30,8 +30,7 @@ impl InTask {
 /// Fetches what root does in the other tasks in which it has something to do, newest task first. `shown` is the task
 /// that the state of root already shows.
 pub(super) async fn in_other_tasks(client: &Client, shown: Option<&TaskId>) -> Result<Vec<InTask>, Failure> {
-    let filter =
-        TaskFilter { state: Some(TaskState::Open), limit: Some(MOST), ..TaskFilter::default() };
+    let filter = TaskFilter { state: Some(TaskState::Open), limit: Some(MOST), ..TaskFilter::default() };
     let open = client.tasks(&filter).await?.tasks.into_iter().map(|task| (task.id, task.title));
     let mut tasks: Vec<(TaskId, String)> = open.collect();
     // A task in which root only asks the user is idle.
