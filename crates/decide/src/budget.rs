@@ -61,13 +61,6 @@ pub fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Lea
     later
 }
 
-/// Returns whether the calls, the tokens or the cost of a task are limited.
-pub fn is_bounded(limits: &Limits) -> bool {
-    limits.max_model_calls_per_task.is_some()
-        || limits.max_tokens_per_task.is_some()
-        || limits.max_cost_per_task.is_some()
-}
-
 /// Returns the limit with this name, and the value that the limit has now. Returns `None` if the limit was removed,
 /// or if it is not a limit of tasks.
 pub fn named(name: &str, limits: &Limits) -> Option<Reached> {

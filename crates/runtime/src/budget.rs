@@ -1,10 +1,10 @@
 //! Keeps tasks within their limits (docs/contract.md, section 10). A model call is made only if the task stays within
 //! its limits even when every call in progress costs its full estimate ([`polity_decide::budget`]).
 
-use polity_decide::budget::{Leave, Reached, is_bounded, judge, named};
+use polity_decide::budget::{Leave, Reached, judge, named};
 use polity_society::id::TaskId;
 use polity_society::limits::Limits;
-use polity_store::usage::Spent;
+use polity_store::usage::{Since, Spent};
 use polity_store::{Error, Store, tasks, usage};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -154,17 +154,14 @@ impl Budgets {
         // In the other order, it would not count at all, which is worse.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
+        let Since { spent, through, stopped_by } = usage::since(&mut reader, task, counted.through).await?;
+        drop(reader);
         // If a limit has refused one call of the task, this limit refuses all other calls of the task.
-        let stopped_by = tasks::stopped_by(&mut reader, task).await?;
         if let Some(reached) = stopped_by.and_then(|limit| named(&limit, limits)) {
             return Ok(Reserved::Refused(reached));
         }
-        if is_bounded(limits) {
-            let (spent, through) = usage::since(&mut reader, task, counted.through).await?;
-            *counted = Counted { spent: counted.spent + spent, through };
-        }
-        let spent = counted.spent;
-        drop(reader);
+        let spent = counted.spent + spent;
+        *counted = Counted { spent, through };
         Ok(match judge(spent, reserved, need, limits) {
             Leave::Granted => {
                 let mut state = budget.state();

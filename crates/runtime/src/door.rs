@@ -16,6 +16,7 @@ use polity_society::rules::{
     self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
 };
 use polity_store::Connection;
+use polity_store::agents::AgentRow;
 use polity_store::contacts::ContactRow;
 use polity_store::messages::{Arrival, RequestsOf, Streak};
 use polity_store::{
@@ -153,7 +154,7 @@ pub(crate) async fn send_fitting(
         tell_pair(tx, snapshot, sender, &receiver, streak.after, value).await?;
     }
     let Admitted { mut changes, ignored } = admitted?;
-    check_result(tx, sender, &mut changes, misfit).await?;
+    check_result(tx, sender, &row, &mut changes, misfit).await?;
     apply::apply(tx, snapshot, changes).await?;
     notes::named(tx, sender, &receiver, &facts.openable).await?;
     Ok(Sent { id, to: receiver, ignored })
@@ -168,10 +169,12 @@ fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
 }
 
 /// Returns the schemas that the answer to these requests must fit. Each request may contain a schema. If the first
-/// request of a parent contains no schema, the schema of the task brief applies.
+/// request of a parent contains no schema, the schema of the task brief applies. `agent` is the row of the answering
+/// agent.
 pub(crate) async fn schemas(
     tx: &mut Tx,
     answering: &Conversation,
+    agent: &AgentRow,
     requests: &[MessageId],
 ) -> Result<Vec<Value>, Error> {
     let mut schemas = Vec::new();
@@ -182,10 +185,9 @@ pub(crate) async fn schemas(
             schemas.push(schema);
             continue;
         }
-        let Some(agent) = agents::get(&mut tx.connection, &answering.agent).await? else { continue };
         let Some(schema) = agent.brief.as_ref().and_then(TaskBrief::result_schema) else { continue };
         let is_of_parent = agent.parent.is_some() && request.from.party() == agent.parent.as_ref();
-        let parent = agent.parent.unwrap_or_else(AgentId::user);
+        let parent = agent.parent.clone().unwrap_or_else(AgentId::user);
         let first = messages::first_between(&mut tx.connection, &parent, answering).await?;
         if is_of_parent && first.as_ref() == Some(id) {
             schemas.push(schema);
@@ -200,6 +202,7 @@ pub(crate) async fn schemas(
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,
+    agent: &AgentRow,
     changes: &mut [Change],
     misfit: Misfit,
 ) -> Result<(), Stopped> {
@@ -215,7 +218,7 @@ async fn check_result(
     let Some(message) = accepted else { return Ok(()) };
     let is_interim = message.finality == Finality::Interim;
     let requests = if is_interim { message.in_reply_to.clone() } else { answered };
-    let schemas = schemas(tx, sender, &requests).await?;
+    let schemas = schemas(tx, sender, agent, &requests).await?;
     let Body::Payload(payload) = &mut message.body else { return Ok(()) };
     if schemas.is_empty() {
         return Ok(());

@@ -116,9 +116,6 @@ async fn begin(
 ) -> Result<Option<Begun>, Error> {
     let agent = agents::in_task(&mut tx.connection, conversation).await?;
     let Some(agent) = agent.filter(|agent| agent.standing != Standing::Ended) else { return Ok(None) };
-    if holds::held(&mut tx.connection, conversation).await? {
-        return Ok(None);
-    }
     let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
         return Ok(None);
     };

@@ -6,10 +6,17 @@ use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
 use polity_sql::Connection;
 
+/// Whether the conversation of the agent ?1 in the task ?2 may not go on: it is parked, or its agent is paused.
+macro_rules! held {
+    () => {
+        "(EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
+        OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL))"
+    };
+}
+pub(crate) use held;
+
 const INSERT: &str =
     "INSERT INTO holds (agent, task, reason, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-const HELD: &str = "SELECT EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
-    OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL)";
 const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 AND (?2 IS NULL OR task = ?2) RETURNING task";
 const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
@@ -22,7 +29,7 @@ const OF_TASK: &str = "SELECT agent, reason FROM holds WHERE task = ?1 ORDER BY 
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED, FORGET_FAILURES, OF_TASK];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, RELEASE, RELEASED, FORGET_FAILURES, OF_TASK];
 
 /// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
@@ -30,12 +37,6 @@ pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> R
     let done = query.bind(reason).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("holds::inserted");
     Ok(done.rows_affected() == 1)
-}
-
-/// Returns whether a conversation is parked, or its agent is paused.
-pub async fn held(connection: &mut Connection, conversation: &Conversation) -> Result<bool, Error> {
-    let query = polity_sql::query_scalar(HELD).bind(conversation.agent.as_str());
-    Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)
 }
 
 /// Returns the agents that are parked in a task, each with the reason.

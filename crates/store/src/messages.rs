@@ -13,6 +13,7 @@ pub use requests::{
 };
 pub(crate) use row::{read, state};
 
+use super::holds::held;
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Body, Message, MessageState, NOTICE};
@@ -51,8 +52,12 @@ const INSERT: &str =
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
 // A statement names its index if SQLite would otherwise scan all old messages of an agent.
-const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
-    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
+const FIRST_QUEUED: &str = concat!(
+    "SELECT * FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND NOT ",
+    held!(),
+    " ORDER BY seq LIMIT 1"
+);
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
 const QUEUED: &str = queued!();
@@ -190,7 +195,8 @@ pub async fn with_state(
     Ok((read(&row)?, state(&row)))
 }
 
-/// Returns the oldest queued message of a mailbox.
+/// Returns the oldest queued message of a mailbox. Returns nothing if the conversation is parked, or if its agent is
+/// paused.
 pub async fn first_queued(
     connection: &mut Connection,
     mailbox: &Conversation,

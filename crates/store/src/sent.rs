@@ -17,9 +17,11 @@ use std::str::FromStr;
 const INSERT: &str =
     "INSERT INTO sent (task, agent, turn, service, model, revision, outcome, shown, texts, kept,
     created_at, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING seq";
-const KEPT: &str = "SELECT kept FROM sent WHERE task = ?1 ORDER BY seq DESC LIMIT 1";
+/// Finds the pieces that the task has already. One more row, without a hash, contains how many bytes the pieces of the
+/// task take.
 const KNOWN: &str = "SELECT seq, hash FROM sent_texts
-    WHERE task = ?1 AND hash IN (SELECT value FROM json_each(?2))";
+    WHERE task = ?1 AND hash IN (SELECT value FROM json_each(?2))
+    UNION ALL SELECT * FROM (SELECT kept, NULL FROM sent WHERE task = ?1 ORDER BY seq DESC LIMIT 1)";
 const INSERT_TEXTS: &str = "INSERT INTO sent_texts (task, hash, text)
     SELECT ?1, value ->> 0, value ->> 1 FROM json_each(?2) ORDER BY key RETURNING seq, hash";
 const GET: &str = "SELECT * FROM sent WHERE seq = ?1";
@@ -36,8 +38,7 @@ const DESCRIBING: &str =
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, KEPT, KNOWN, INSERT_TEXTS, GET, TEXTS, OF_RECORDS, DESCRIBING];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, KNOWN, INSERT_TEXTS, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
 /// The maximum size of all stored pieces of one task together, in bytes. If the new pieces of a request would exceed
 /// this limit, the request is stored without its body. Only a very long task reaches the limit: each piece is stored
@@ -82,13 +83,7 @@ pub async fn insert(
     sent: &Sent,
     record: Option<i64>,
 ) -> Result<i64, Error> {
-    let kept =
-        polity_sql::query_scalar(KEPT).bind(caller.task.as_str()).fetch_optional(&mut tx.connection).await?;
-    let kept = kept.map_or(0, i64::unsigned_abs);
-    let (texts, kept) = match keep(tx, &caller.task, &sent.pieces, MOST_BYTES.saturating_sub(kept)).await? {
-        Some((places, added)) => (Some(Json(places)), kept.saturating_add(added)),
-        None => (None, kept),
-    };
+    let (places, kept) = keep(tx, &caller.task, &sent.pieces).await?;
     let row = polity_sql::query(INSERT)
         .bind(caller.task.as_str())
         .bind(caller.agent.as_str())
@@ -98,7 +93,7 @@ pub async fn insert(
         .bind(sent.revision.cast_signed())
         .bind(sent.outcome.as_str())
         .bind(Json(&sent.shown))
-        .bind(texts)
+        .bind(places.map(Json))
         .bind(kept.cast_signed())
         .bind(tx.now.as_millis())
         .bind(record)
@@ -108,33 +103,36 @@ pub async fn insert(
     Ok(row.get("seq"))
 }
 
-/// Stores the pieces that the task does not have yet. Returns the row number of each piece, and how many bytes were
-/// added. If the new pieces take more than `room` bytes, stores nothing and returns `None`.
-async fn keep(
-    tx: &mut Tx,
-    task: &TaskId,
-    pieces: &[Piece],
-    room: u64,
-) -> Result<Option<(Vec<i64>, u64)>, Error> {
+/// Stores the pieces that the task does not have yet. Returns the row number of each piece, and how many bytes all
+/// pieces of the task take. If they would take more than [`MOST_BYTES`], stores nothing and returns no row numbers.
+async fn keep(tx: &mut Tx, task: &TaskId, pieces: &[Piece]) -> Result<(Option<Vec<i64>>, u64), Error> {
     let hashes: Vec<&str> = pieces.iter().map(|piece| piece.hash.as_str()).collect();
     let query = polity_sql::query(KNOWN).bind(task.as_str()).bind(Json(&hashes));
-    let rows = query.fetch_all(&mut tx.connection).await?;
-    let mut known: HashMap<String, i64> = rows.iter().map(|row| (row.get("hash"), row.get("seq"))).collect();
+    let mut known: HashMap<String, i64> = HashMap::new();
+    let mut kept = 0;
+    for row in query.fetch_all(&mut tx.connection).await? {
+        match row.get::<Option<String>, _>("hash") {
+            Some(hash) => {
+                known.insert(hash, row.get("seq"));
+            }
+            None => kept = row.get::<i64, _>("seq").unsigned_abs(),
+        }
+    }
     let mut seen = HashSet::new();
     let new = pieces.iter().filter(|piece| !known.contains_key(&piece.hash) && seen.insert(&piece.hash));
     let new: Vec<(&str, &str)> = new.map(|piece| (piece.hash.as_str(), piece.text.as_str())).collect();
-    let added = new.iter().map(|(_, text)| text.len() as u64).sum();
-    if added > room {
-        return Ok(None);
+    let all = new.iter().fold(kept, |sum: u64, (_, text)| sum.saturating_add(text.len() as u64));
+    if all > MOST_BYTES {
+        return Ok((None, kept));
     }
     if !new.is_empty() {
         let query = polity_sql::query(INSERT_TEXTS).bind(task.as_str()).bind(Json(&new));
         let rows = query.fetch_all(&mut tx.connection).await?;
         known.extend(rows.iter().map(|row| (row.get::<String, _>("hash"), row.get::<i64, _>("seq"))));
     }
-    let place = |piece: &Piece| known.get(&piece.hash).copied();
-    let places: Option<Vec<i64>> = pieces.iter().map(place).collect();
-    Ok(places.map(|places| (places, added)))
+    let places: Option<Vec<i64>> = pieces.iter().map(|piece| known.get(&piece.hash).copied()).collect();
+    // Every piece has a row number now. If one had none, the request would be stored without its body.
+    Ok(if places.is_some() { (places, all) } else { (None, kept) })
 }
 
 /// Returns a request with its body; `None` if there is no request of this number.

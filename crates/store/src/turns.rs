@@ -1,21 +1,41 @@
 //! Table `turns`: which message began a turn, and how the turn ended.
 
+use super::holds::held;
 use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
+use polity_society::rules::Prompting;
 use polity_sql::{Connection, Row};
 use strum::{IntoStaticStr, VariantArray};
 
-const INSERT: &str =
+/// The kind of the notice that began a turn; NULL if a message of another type began the turn, or if the notice is
+/// damaged.
+macro_rules! notice {
+    () => {
+        "(SELECT CASE WHEN json_valid(body) THEN body ->> 'notice' END FROM messages
+        WHERE messages.id = began_by AND type = 'notice') AS notice"
+    };
+}
+
+const INSERT: &str = concat!(
     "INSERT INTO turns (agent, task, began_by, works_on, state, created_at) VALUES (?1, ?2, ?3, ?4, 'open', ?5)
-    RETURNING id";
-const OPEN: &str =
-    "SELECT id, began_by, works_on FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
-const TO_DO: &str = "SELECT o.id, o.began_by, o.works_on,
-    EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
-        OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL) AS held,
+    RETURNING id, began_by, works_on, ",
+    notice!()
+);
+const OPEN: &str = concat!(
+    "SELECT id, began_by, works_on, ",
+    notice!(),
+    " FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'"
+);
+const TO_DO: &str = concat!(
+    "SELECT o.id, o.began_by, o.works_on, ",
+    notice!(),
+    ", ",
+    held!(),
+    " AS held,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
         WHERE receiver = ?1 AND task = ?2 AND state = 'queued') AS mail
-    FROM (SELECT 1) LEFT JOIN turns o ON o.agent = ?1 AND o.task = ?2 AND o.state = 'open'";
+    FROM (SELECT 1) LEFT JOIN turns o ON o.agent = ?1 AND o.task = ?2 AND o.state = 'open'"
+);
 const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
@@ -37,6 +57,8 @@ pub struct OpenTurn {
     pub began_by: MessageId,
     /// The request that the turn works on.
     pub works_on: Option<MessageId>,
+    /// How the turn began.
+    pub prompting: Prompting,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
@@ -59,9 +81,9 @@ pub async fn begin(
         .bind(message.as_str())
         .bind(works_on.as_ref().map(MessageId::as_str))
         .bind(tx.now.as_millis());
-    let id = TurnId::new(query.fetch_one(&mut tx.connection).await?.get("id"));
+    let open = read(&query.fetch_one(&mut tx.connection).await?);
     polity_points::point!("turns::begun");
-    Ok(OpenTurn { id, began_by: message.clone(), works_on })
+    Ok(open)
 }
 
 pub async fn open(
@@ -133,6 +155,11 @@ fn read(row: &Row) -> OpenTurn {
         id: TurnId::new(row.get("id")),
         began_by: MessageId::new(row.get::<String, _>("began_by")),
         works_on: row.get::<Option<String>, _>("works_on").map(MessageId::new),
+        prompting: match row.get::<Option<&str>, _>("notice") {
+            Some("nudge") => Prompting::Nudge,
+            Some("deadlock") => Prompting::Deadlock,
+            _ => Prompting::Ordinary,
+        },
     }
 }
 

@@ -12,7 +12,8 @@ const INSERT: &str =
 const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
 const SINCE: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
-    coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost, coalesce(max(seq), ?2) AS newest
+    coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost, coalesce(max(seq), ?2) AS newest,
+    (SELECT stopped_by FROM tasks WHERE id = ?1) AS stopped_by
     FROM model_calls INDEXED BY model_calls_of_task WHERE task = ?1 AND seq > ?2";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
@@ -92,11 +93,22 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Spent
     Ok(spent(&polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?))
 }
 
-/// Returns what a task has spent in those of its model calls that have numbers above `after`. Also returns the number
-/// of the newest model call of the task.
-pub async fn since(connection: &mut Connection, task: &TaskId, after: i64) -> Result<(Spent, i64), Error> {
+/// The facts about a task that decide whether the task may make another model call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Since {
+    /// What the newer calls have cost.
+    pub spent: Spent,
+    /// The number of the newest call of the task.
+    pub through: i64,
+    /// What has stopped the task, as [`stopped_by`](super::tasks::stopped_by) returns it.
+    pub stopped_by: Option<String>,
+}
+
+/// Returns what a task has spent in those of its model calls that have numbers above `after`, and what has stopped the
+/// task.
+pub async fn since(connection: &mut Connection, task: &TaskId, after: i64) -> Result<Since, Error> {
     let row = polity_sql::query(SINCE).bind(task.as_str()).bind(after).fetch_one(connection).await?;
-    Ok((spent(&row), row.get("newest")))
+    Ok(Since { spent: spent(&row), through: row.get("newest"), stopped_by: row.get("stopped_by") })
 }
 
 fn spent(row: &Row) -> Spent {

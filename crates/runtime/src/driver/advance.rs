@@ -351,7 +351,7 @@ impl Advance {
         let done = if tools::is_society_tool(&call.name) {
             let context = Context {
                 caller: &self.conversation,
-                last_word: closing::last_word(tx, &self.open).await?,
+                last_word: closing::last_word(&self.open),
                 misfit: turn.misfit(),
                 snapshot: &self.snapshot,
                 no_worktree: self.no_worktree.clone(),

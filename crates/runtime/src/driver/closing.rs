@@ -145,7 +145,7 @@ async fn say(
         notes::hold(tx, conversation, request, subject.requests(), &text).await?;
         return Ok(ClosingText::Done);
     }
-    let last_word = last_word_after(facts.prompting);
+    let last_word = last_word(open);
     let draft = |text: &str| Draft {
         to: to.to_string(),
         payload: Payload::text(text),
@@ -159,7 +159,9 @@ async fn say(
         return Ok(ClosingText::Returned(errors));
     }
     // The new text replaces the held texts: unsent texts that the agent wrote earlier for the same requests.
-    notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
+    if requests.holds_texts {
+        notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
+    }
     let mut refusal = match sent {
         Ok(_) => return Ok(ClosingText::Done),
         Err(refusal) => refusal,
@@ -192,7 +194,10 @@ async fn fitting(
     earlier: Earlier,
     requests: &[MessageId],
 ) -> Result<Option<Earlier>, Error> {
-    if door::schemas(tx, conversation, requests).await?.is_empty() {
+    let Some(agent) = agents::get(&mut tx.connection, &conversation.agent).await? else {
+        return Ok(Some(earlier));
+    };
+    if door::schemas(tx, conversation, &agent, requests).await?.is_empty() {
         return Ok(Some(earlier));
     }
     let said = messages::get(&mut tx.connection, &earlier.id).await?;
@@ -213,7 +218,7 @@ async fn facts(tx: &mut Tx, open: &OpenTurn, requests: &RequestsOf) -> Result<Cl
     };
     Ok(ClosingFacts {
         works_on,
-        prompting: prompting(tx, open).await?,
+        prompting: open.prompting,
         open_requests: requests.open.clone(),
         pending: [&*requests.pending, &requests.unheard].concat(),
     })
@@ -261,24 +266,11 @@ async fn keep_whole(
 /// Returns when the texts that a turn sends to the person are final. Usually they are final unless the agent still
 /// waits for other agents. If the turn began with a nudge, they are always final. A nudge is a notice to root that the
 /// person has heard nothing final.
-pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
-    Ok(last_word_after(prompting(tx, open).await?))
-}
-
-fn last_word_after(prompting: Prompting) -> LastWord {
-    match prompting {
+pub(crate) fn last_word(open: &OpenTurn) -> LastWord {
+    match open.prompting {
         Prompting::Nudge => LastWord::Yes,
         Prompting::Ordinary | Prompting::Deadlock => LastWord::UnlessWaiting,
     }
-}
-
-async fn prompting(tx: &mut Tx, open: &OpenTurn) -> Result<Prompting, Error> {
-    let began_by = messages::get(&mut tx.connection, &open.began_by).await?;
-    Ok(match began_by.map(|message| message.body) {
-        Some(Body::Notice(Notice::Nudge)) => Prompting::Nudge,
-        Some(Body::Notice(Notice::Deadlock { .. })) => Prompting::Deadlock,
-        Some(Body::Notice(_) | Body::Payload(_)) | None => Prompting::Ordinary,
-    })
 }
 
 /// Ends a turn that could not continue: marks its messages as failed, and tells the parent or the person.

@@ -73,7 +73,8 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
 const PENDING: &str = pending!();
 /// Finds all requests that a message of an agent can depend on: the request that the agent's turn works on (`part` 0),
 /// the open requests to the agent (`part` 1), the requests that [`PENDING`] finds (`part` 2), and the requests that
-/// [`unheard!`] finds (`part` 3).
+/// [`unheard!`] finds (`part` 3). If the agent has texts that are not delivered yet, the result has one more row
+/// (`part` 4).
 const REQUESTS_OF: &str = concat!(
     "SELECT 0 AS part, 0 AS seq, works_on AS id, NULL AS sender, NULL AS on_behalf_of FROM turns
         WHERE agent = ?1 AND task = ?2 AND state = 'open'
@@ -86,6 +87,7 @@ const REQUESTS_OF: &str = concat!(
     UNION ALL SELECT 3, 0, NULL, NULL, request FROM (",
     unheard!(),
     ")
+    UNION ALL SELECT 4, 0, NULL, NULL, NULL WHERE EXISTS (SELECT 1 FROM notes WHERE agent = ?1 AND task = ?2)
     ORDER BY part, seq"
 );
 const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
@@ -213,6 +215,8 @@ pub struct RequestsOf {
     /// The requests R to which the answers, reports and notices in the agent's mailbox lead: such a queued message is
     /// about a request Q that the agent sent, and the agent sent Q on behalf of R.
     pub unheard: Vec<Pending>,
+    /// Whether the agent has held texts: texts that are not delivered yet.
+    pub holds_texts: bool,
 }
 
 /// Returns the requests that a message of an agent can depend on, with one statement.
@@ -225,7 +229,8 @@ pub async fn requests_of(connection: &mut Connection, of: &Conversation) -> Resu
             0 => found.works_on = request("id"),
             1 => found.open.push(open_request(connection, &row).await?),
             2 => found.pending.push(Pending { on_behalf_of: request("on_behalf_of") }),
-            _ => found.unheard.push(Pending { on_behalf_of: request("on_behalf_of") }),
+            3 => found.unheard.push(Pending { on_behalf_of: request("on_behalf_of") }),
+            _ => found.holds_texts = true,
         }
     }
     Ok(found)

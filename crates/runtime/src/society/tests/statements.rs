@@ -44,8 +44,8 @@ async fn a_turn_takes_few_statements() {
     let (society, _directory) = start(ScriptedModel::always(Say::Text("done"))).await;
     cost(&society, "warm up").await;
     let cost = cost(&society, "go").await;
-    // The society runs 75 statements, and two more for each job that shares its transaction with another job.
-    assert!(cost <= 83, "{cost} statements");
+    // The society runs 69 statements, and two more for each job that shares its transaction with another job.
+    assert!(cost <= 77, "{cost} statements");
 }
 
 /// Counts the allocations of everything but the writer, which has a thread of its own.

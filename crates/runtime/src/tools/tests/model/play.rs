@@ -456,7 +456,7 @@ impl Play {
         let mut last_word = LastWord::UnlessWaiting;
         if self.society.open_turn(caller).is_some() {
             let open = turns::open(&mut tx.connection, caller).await?.unwrap();
-            last_word = closing::last_word(tx, &open).await?;
+            last_word = closing::last_word(&open);
         }
         let context = Context {
             caller,
