@@ -185,12 +185,12 @@ fn a_request_to_a_paused_agent_is_stuck_until_the_remedy_is_carried_out() {
     assert_eq!((&stuck["stuck"], &stuck["cause"]), (&json!("request"), &json!("paused")));
     assert_eq!((&stuck["from"], &stuck["to"]), (&json!("root"), &json!(worker)));
     assert_eq!((&stuck["text"], &stuck["title"]), (&json!("please work"), &json!("please count the pages")));
-    assert_eq!(stuck["remedies"][0], json!({"remedy": "resume", "agent": worker}));
+    assert_eq!(stuck["remedies"][0], json!({"remedy": "resume", "agent": worker, "scope": "subtree"}));
     assert_eq!(card(&now, &worker), Value::Null, "a paused agent is not at work");
 
     let text = society.status(&[]);
     assert!(text.contains(&format!("root waits for {worker}, which is paused")), "{text}");
-    assert!(text.contains(&format!("→ polity resume {worker} --alone --data data")), "{text}");
+    assert!(text.contains(&format!("→ polity resume {worker} --data data")), "{text}");
 
     society.gate.open();
     let agent = stuck["remedies"][0]["agent"].as_str().expect("an agent");
@@ -259,7 +259,7 @@ fn a_parked_agent_goes_on_with_another_service() {
     let parked = stuck(&society.now(), "parked");
     assert_eq!((&parked["agent"], &parked["askedBy"]), (&json!(worker), &json!(["root"])), "{parked}");
     assert!(parked["reason"].as_str().expect("a reason").contains("the model is broken"), "{parked}");
-    assert_eq!(parked["remedies"][0], json!({"remedy": "resume", "agent": worker}));
+    assert_eq!(parked["remedies"][0], json!({"remedy": "resume", "agent": worker, "scope": "agent"}));
     let another = &parked["remedies"][1];
     assert_eq!(
         (&another["remedy"], &another["name"], &another["services"], &another["resume"]),

@@ -4,7 +4,9 @@ use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId, TurnId};
 use polity_store::Conversation;
 use polity_store::view::doing::Moments;
 use polity_store::view::now::{Open, OpenRequest};
-use polity_view::{Awaited, Cause, Circuit, Doing, Remedy, ServiceState, Stuck, TaskState, Trouble};
+use polity_view::{
+    Awaited, Cause, Circuit, Doing, Remedy, ResumeScope, ServiceState, Stuck, TaskState, Trouble,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -367,14 +369,14 @@ pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Reme
             vec![Remedy::Decide { approval: approval.clone() }, stop(agent, task)]
         }
         Stuck::Parked { agent, .. } => {
-            let mut remedies = vec![Remedy::Resume { agent: agent.clone() }];
+            let mut remedies = vec![Remedy::Resume { agent: agent.clone(), scope: ResumeScope::Agent }];
             remedies.extend(another_service(agent, choices, Some(agent.clone())));
             remedies.extend(run_again(found, choices, moments));
             remedies.push(stop(agent, task));
             remedies
         }
         Stuck::Request { to, cause: Cause::Paused, .. } => {
-            vec![Remedy::Resume { agent: to.clone() }, stop(to, task)]
+            vec![Remedy::Resume { agent: to.clone(), scope: ResumeScope::Subtree }, stop(to, task)]
         }
         Stuck::Request { to, cause: Cause::Idle | Cause::Quiet, .. } => {
             let mut remedies = vec![Remedy::Write { to: to.clone(), task: task.clone() }];

@@ -1,6 +1,6 @@
 //! The current state of a society: the agents that work or wait, and what is stuck.
 
-use super::{AgentView, Awaited, Circuit};
+use super::{AgentView, Awaited, Circuit, ResumeScope};
 use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -221,10 +221,12 @@ pub enum Remedy {
         /// The question about the call.
         approval: ApprovalId,
     },
-    /// Resume an agent: `POST /api/agents/{agent}/resume`.
+    /// Resume a parked or paused agent: `POST /api/agents/{agent}/resume` with this `scope`.
     Resume {
         /// The agent.
         agent: AgentId,
+        /// Which agents to resume.
+        scope: ResumeScope,
     },
     /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`. If the field `resume` is present, then
     /// resume the agent that it names.

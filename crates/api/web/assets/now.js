@@ -125,7 +125,7 @@ export function actionsOf(t, remedy, item, nameOf) {
     case "decide":
       return [{ does: "decide", label: t("approvals.look"), approval: remedy.approval }];
     case "resume":
-      return [{ does: "resume", label: t("now.resume", { agent: nameOf(remedy.agent) }), agent: remedy.agent }];
+      return [{ does: "resume", label: t("now.resume", { agent: nameOf(remedy.agent) }), agent: remedy.agent, scope: remedy.scope }];
     case "service":
       return remedy.services.map((service) => ({
         does: "service", label: t("now.service", { service, role: remedy.name }), role: remedy.role, service, resume: remedy.resume,

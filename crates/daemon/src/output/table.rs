@@ -92,7 +92,8 @@ pub(crate) fn whole_table(rows: &[Vec<Cell>]) -> String {
 fn table_within(rows: &[Vec<Cell>], columns: Option<usize>) -> String {
     let mut widths = widths(rows);
     let Some(columns) = columns else { return lines(rows, &widths) };
-    shorten(&mut widths, &named(rows, widths.len()), columns);
+    let named = named(rows, widths.len());
+    shorten(&mut widths, &named, columns);
     let cut = |row: &Vec<Cell>| -> Vec<Cell> {
         row.iter().zip(&widths).map(|(cell, width)| cell.cut(width.unwrap_or_default())).collect()
     };

@@ -252,14 +252,14 @@ fn a_parked_agent_is_resumed_also_with_another_service() {
     let clerk = || AgentId::new("clerk");
     let [remedies] = &society.remedies(&choice("clerk"))[..] else { panic!("not one thing is stuck") };
     let [resume, another, stop] = &remedies[..] else { panic!("{remedies:?}") };
-    assert_eq!(*resume, Remedy::Resume { agent: clerk() });
+    assert_eq!(*resume, Remedy::Resume { agent: clerk(), scope: ResumeScope::Agent });
     assert!(
         matches!(another, Remedy::Service { resume: Some(agent), .. } if *agent == clerk()),
         "{another:?}"
     );
     assert_eq!(*stop, Remedy::StopAgent { agent: clerk() });
     society.open.holds[0].who = who("root");
-    let resume = Remedy::Resume { agent: AgentId::root() };
+    let resume = Remedy::Resume { agent: AgentId::root(), scope: ResumeScope::Agent };
     let expect = vec![resume, again(), Remedy::StopTask { task: TaskId::new("t") }];
     assert_eq!(society.remedies(&choice("clerk")), [expect]);
 }

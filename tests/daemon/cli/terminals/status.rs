@@ -113,7 +113,7 @@ fn a_status_of_work_and_trouble_can_be_read_at_every_width() {
         "    and in t-",
         "2 things are stuck\n",
         &format!("  root waits for {worker}, which is paused"),
-        &format!("    → polity resume {worker} --alone --data data\n"),
+        &format!("    → polity resume {worker} --data data\n"),
         "  service one fails",
         CHINESE,
     ] {
@@ -141,7 +141,7 @@ fn a_status_without_a_daemon_can_be_read_at_every_width() {
         "1 agent has work\n",
         "1 thing is stuck\n",
         &format!("  root waits for {worker}, which is paused"),
-        &format!("    → start polity serve --data data, then polity resume {worker} --alone --data data\n"),
+        &format!("    → start polity serve --data data, then polity resume {worker} --data data\n"),
     ] {
         assert!(whole.contains(words), "{words:?} is not in: {whole}");
     }

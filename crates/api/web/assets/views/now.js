@@ -69,7 +69,7 @@ export function mountNow(app) {
       case "decide":
         return app.act({ does: "approval" });
       case "resume":
-        await api.steer(action.agent, "resume", "agent");
+        await api.steer(action.agent, "resume", action.scope);
         return app.say(t("resume.done", { n: 1 }));
       case "service":
         await api.patchRole(action.role, { serviceId: action.service });

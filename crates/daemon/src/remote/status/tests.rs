@@ -3,7 +3,8 @@ use crate::output::table::without_styles;
 use crate::remote::examples::{HOSTILE, NOW, agents, config, task_id};
 use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, TaskId};
 use polity_view::{
-    AgentState, Awaited, CardView, Cause, Circuit, Deed, Doing, LastView, Remedy, Stuck, StuckView, Trouble,
+    AgentState, Awaited, CardView, Cause, Circuit, Deed, Doing, LastView, Remedy, ResumeScope, Stuck,
+    StuckView, Trouble,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -73,11 +74,14 @@ fn now_view() -> NowView {
                 text: HOSTILE.to_owned(),
                 cause: Cause::Paused,
             },
-            vec![Remedy::Resume { agent: AgentId::root() }, Remedy::StopTask { task: task_id() }],
+            vec![
+                Remedy::Resume { agent: AgentId::root(), scope: ResumeScope::Subtree },
+                Remedy::StopTask { task: task_id() },
+            ],
         ),
         thing(
             Stuck::Parked { agent: reader(), reason: "the key is wrong".to_owned(), asked_by: vec![lead()] },
-            vec![Remedy::Resume { agent: reader() }, another, stop.clone()],
+            vec![Remedy::Resume { agent: reader(), scope: ResumeScope::Agent }, another, stop.clone()],
         ),
         StuckView {
             task: None,

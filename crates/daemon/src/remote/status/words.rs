@@ -7,7 +7,9 @@ use crate::remote::root::InTask;
 use crate::remote::words::{agent_style, data_option, usage};
 use crate::suggested::repeating;
 use polity_society::id::AgentId;
-use polity_view::{CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble, elapsed};
+use polity_view::{
+    CardView, Cause, Circuit, Deed, LastView, Remedy, ResumeScope, Stuck, StuckView, Trouble, elapsed,
+};
 
 /// What suggested commands depend on.
 pub(super) struct Setting {
@@ -85,13 +87,17 @@ pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line>
         }
         Stuck::Service { service, trouble, circuit, until, reason, agents } => {
             let what = match trouble {
-                Trouble::Silent => "has accepted a request and is silent",
+                Trouble::Silent => "has accepted a request and sends nothing",
                 Trouble::Failing if *circuit == Circuit::Open => "keeps failing and gets no calls for now",
                 Trouble::Failing => "fails",
                 Trouble::Paused => "has asked for a pause",
             };
             let left = until.and_then(|until| elapsed(now, until));
-            let left = left.map_or_else(String::new, |left| format!("; {left} left"));
+            let then = match trouble {
+                Trouble::Silent => "polity ends this attempt in",
+                Trouble::Failing | Trouble::Paused => "polity asks it again in",
+            };
+            let left = left.map_or_else(String::new, |left| format!("; {then} {left}"));
             let needed = match agents.is_empty() {
                 true => String::new(),
                 false => format!("; needed by {}", names(agents)),
@@ -132,7 +138,8 @@ fn command(remedy: &Remedy, setting: &Setting) -> String {
         Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
         Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
         Remedy::Decide { approval } => return deciding(setting.process, approval, &data),
-        Remedy::Resume { agent } => format!("polity resume {agent} --alone{data}"),
+        Remedy::Resume { agent, scope: ResumeScope::Agent } => format!("polity resume {agent} --alone{data}"),
+        Remedy::Resume { agent, scope: ResumeScope::Subtree } => format!("polity resume {agent}{data}"),
         Remedy::Service { name, services, .. } => {
             let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
             format!("give the role {name} another service: {} (polity view{data})", services.join(", "))
