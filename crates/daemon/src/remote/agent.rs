@@ -6,7 +6,7 @@ use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Page;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
-use crate::output::{bytes, complain, print_json, show};
+use crate::output::{bytes, complain, harmless, print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
 use polity_society::agent::Standing;
@@ -110,37 +110,36 @@ const OLDER: &str = "and older ones";
 fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String {
     let agent = &detail.agent;
     let mut parts = vec![table(&[agents::row("", agent, now)])];
-    let mut line = |name: &str, value: &str| {
-        parts.push(format!("  {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, value)));
-    };
     if let Some(parent) = &agent.parent {
-        line("hired by", &format!("{parent}, {}", moment(agent.created_at)));
+        parts.push(line("hired by", &format!("{parent}, {}", moment(agent.created_at))));
     }
     if let Some(ended) = agent.ended_at {
-        line("ended", &moment(ended));
+        parts.push(line("ended", &moment(ended)));
     }
     if let (Some(service), Some(model)) = (&agent.service, &agent.model) {
-        line("model", &format!("{service}/{model}"));
+        parts.push(line("model", &format!("{service}/{model}")));
     }
     if let Some(capabilities) = &agent.capabilities {
         let names = |side: &[polity_society::content::Capability]| {
             side.iter().map(|capability| capability.as_str()).collect::<Vec<_>>().join(", ")
         };
-        line("takes", &names(&capabilities.input));
-        line("gives", &names(&capabilities.output));
+        parts.push(line("takes", &names(&capabilities.input)));
+        parts.push(line("gives", &names(&capabilities.output)));
     }
     if !detail.rights.is_empty() {
-        line("may use", &rights_in_words(&detail.rights));
+        // What an agent may do must stay whole, so this line is not cut.
+        let words = rights_in_words(&detail.rights);
+        parts.push(format!("  {} {}", painted(DIM, "may use:"), harmless(&words)));
     }
     if !detail.tasks.is_empty() {
         let older = detail.more_tasks.then_some(OLDER);
         let tasks: Vec<&str> = detail.tasks.iter().map(TaskId::as_str).chain(older).collect();
-        line("tasks", &tasks.join(", "));
+        parts.push(line("tasks", &tasks.join(", ")));
     }
     if !detail.children.is_empty() {
         let older = detail.more_children.then_some(OLDER);
         let children: Vec<&str> = detail.children.iter().map(AgentId::as_str).chain(older).collect();
-        line("has hired", &children.join(", "));
+        parts.push(line("has hired", &children.join(", ")));
     }
     for hold in &detail.holds {
         parts.push(format!("  {}", painted(HELD, &format!("parked in {}: {}", hold.task, hold.reason))));
@@ -161,6 +160,10 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
         parts.push(format!("{}\n{}", painted(NAME, head), table(&rows)));
     }
     parts.join("\n")
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("  {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, value))
 }
 
 /// Lists the groups of tools that an agent may use, then the forbidden groups. After each group, says what gives or

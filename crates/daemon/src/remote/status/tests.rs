@@ -194,7 +194,7 @@ fn work_without_a_daemon_goes_on_by_commands_that_need_none() {
         assert!(words.lines().any(|shown| shown.trim() == line), "{line:?} is not in: {words}");
     };
     check("`polity run --resume` or `polity serve` goes on with the work");
-    check("→ start polity serve, then polity resume root --alone --data 'my data'");
+    check("→ start polity serve, then polity resume root --data 'my data'");
     check("→ check local: polity doctor --data 'my data', and its entry in llmservices.json");
     let with = status(Process::Daemon, now_view());
     assert!(!with.contains("polity serve"), "{with}");
