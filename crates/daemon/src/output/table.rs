@@ -171,6 +171,11 @@ pub(crate) fn painted(style: Style, text: &str) -> String {
     Cell::new(style, text).painted()
 }
 
+/// Formats a text as one line and makes characters that control a terminal visible, but does not cut a long text.
+pub(crate) fn whole_line(text: &str) -> String {
+    harmless(&text.replace(['\r', '\n'], " ")).into_owned()
+}
+
 /// Formats a text in a style without cutting it. The text must contain no character that controls a terminal.
 pub(super) fn painted_whole(style: Style, text: &str) -> String {
     if text.is_empty() || style == PLAIN { text.to_owned() } else { format!("{style}{text}{style:#}") }

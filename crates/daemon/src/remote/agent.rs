@@ -5,8 +5,8 @@ use super::words::{moment, name_of, now};
 use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Page;
-use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
-use crate::output::{bytes, complain, harmless, print_json, show};
+use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table, whole_line};
+use crate::output::{bytes, complain, print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
 use polity_society::agent::Standing;
@@ -129,7 +129,7 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     if !detail.rights.is_empty() {
         // What an agent may do must stay whole, so this line is not cut.
         let words = rights_in_words(&detail.rights);
-        parts.push(format!("  {} {}", painted(DIM, "may use:"), harmless(&words)));
+        parts.push(format!("  {} {}", painted(DIM, "may use:"), whole_line(&words)));
     }
     if !detail.tasks.is_empty() {
         let older = detail.more_tasks.then_some(OLDER);

@@ -5,8 +5,8 @@ use super::root::{InTask, in_other_tasks};
 use super::words::{data_option, now};
 use super::{Shape, Source, named_party};
 use crate::failure::Failure;
-use crate::output::table::{DIM, PLAIN, painted};
-use crate::output::{Form, harmless};
+use crate::output::Form;
+use crate::output::table::{DIM, PLAIN, painted, whole_line};
 use crate::suggested::repeating;
 use clap::Args;
 use polity_society::id::AgentId;
@@ -66,7 +66,7 @@ fn in_words(why: &Why, process: Process, options: &str, now: i64) -> String {
         let sentence = remedy.sentence(options);
         let sentence = if needs_daemon(remedy) { needing_daemon(process, &sentence) } else { sentence };
         // A command must stay whole, so this line is not cut.
-        lines.push(format!("  {} {}", painted(DIM, "→"), harmless(&repeating(&sentence))));
+        lines.push(format!("  {} {}", painted(DIM, "→"), whole_line(&repeating(&sentence))));
     }
     lines.join("\n")
 }
