@@ -86,24 +86,53 @@ impl PartialEq for Secret {
 
 impl Eq for Secret {}
 
+/// Where a text ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// The text is complete.
+    Whole,
+    /// The rest of the text was cut off.
+    Cut,
+}
+
 impl Launch {
     /// Replaces each secret of this server by `[secret]` in a text that people or models will read.
     pub(crate) fn hide_secrets(&self, text: &str) -> String {
-        self.secrets().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
+        self.hide(text, Ends::Whole)
     }
 
-    /// If a text that was cut ends with the beginning of a secret, returns the text without this end.
-    pub(crate) fn without_cut_secret<'t>(&self, cut: &'t str) -> &'t str {
+    /// Hides the secrets in a text that was cut. If the text ends with the beginning of a secret, leaves this end out.
+    pub(crate) fn hide_secrets_in_cut(&self, text: &str) -> String {
+        self.hide(text, Ends::Cut)
+    }
+
+    /// Looks for a secret at each character. Secrets can overlap: with each other, and with the beginning of a secret
+    /// at the cut. So no secret is replaced before the search for the others has ended.
+    fn hide(&self, text: &str, ends: Ends) -> String {
+        let mut shown = String::with_capacity(text.len());
+        let mut hidden_until = 0;
         // The cut may have split a character.
-        let text = cut.trim_end_matches(char::REPLACEMENT_CHARACTER);
-        let beginning = |secret: &str| {
-            let mut ends = (1..secret.len()).rev().filter_map(|end| secret.get(..end));
-            ends.find(|beginning| text.ends_with(*beginning)).map_or(0, str::len)
-        };
-        match self.secrets().map(beginning).max() {
-            None | Some(0) => cut,
-            Some(longest) => &text[..text.len() - longest],
+        let last_end = text.trim_end_matches(char::REPLACEMENT_CHARACTER).len();
+        for (at, character) in text.char_indices() {
+            let rest = &text[at..];
+            let whole = self.secrets().filter(|secret| rest.starts_with(secret));
+            if let Some(end) = whole.map(|secret| at + secret.len()).max() {
+                if at >= hidden_until {
+                    shown.push_str("[secret]");
+                }
+                hidden_until = hidden_until.max(end);
+            }
+            if ends == Ends::Cut
+                && at < last_end
+                && self.secrets().any(|secret| secret.starts_with(&text[at..last_end]))
+            {
+                break;
+            }
+            if at >= hidden_until {
+                shown.push(character);
+            }
         }
+        shown
     }
 
     fn secrets(&self) -> impl Iterator<Item = &str> {
@@ -119,6 +148,65 @@ impl Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn with_env(secrets: &[String]) -> Launch {
+        let numbered = secrets.iter().enumerate();
+        let env = numbered.map(|(number, secret)| (number.to_string(), Secret::new(secret.as_str())));
+        let env = env.collect::<BTreeMap<_, _>>();
+        Launch::Process(Process {
+            command: String::new(),
+            args: Vec::new(),
+            env,
+            cwd: None,
+            sandbox: Sandbox::Off,
+        })
+    }
+
+    #[track_caller]
+    fn check_cut(secrets: &[&str], text: &str, expect: &str) {
+        let secrets: Vec<String> = secrets.iter().map(|secret| (*secret).to_owned()).collect();
+        assert_eq!(with_env(&secrets).hide_secrets_in_cut(text), expect);
+    }
+
+    #[test]
+    fn a_whole_secret_at_the_cut_is_hidden_even_if_it_ends_as_a_secret_begins() {
+        check_cut(&["hunter2h"], "key: hunter2h", "key: [secret]");
+        check_cut(&["hunter2h"], "key: hunter2h hunt", "key: [secret] ");
+        check_cut(&["abcabcabc"], "key: abcabcabcabc", "key: [secret]");
+        check_cut(&["abcdefXY", "XYghijkl"], "key: abcdefXY", "key: [secret]");
+        check_cut(&["abcdefXY", "XYghijkl"], "key: abcdefXYgh", "key: [secret]");
+        check_cut(&["abcdef", "abcdefghijkl"], "key: abcdefgh", "key: [secret]");
+        check_cut(&["ключ-тайна"], "key: клю\u{fffd}", "key: ");
+        check_cut(&["abcdefgh"], "split: \u{fffd}", "split: \u{fffd}");
+        check_cut(&["abcdefgh"], "nothing to hide", "nothing to hide");
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_hidden_as_one() {
+        let hide = |text| with_env(&["abcdefXY".to_owned(), "XYghijkl".to_owned()]).hide_secrets(text);
+        assert_eq!(hide("key: abcdefXYghijkl."), "key: [secret].");
+        assert_eq!(hide("key: abcdefXYXYghijkl."), "key: [secret][secret].");
+    }
+
+    proptest! {
+        /// Only two letters, so that secrets often overlap, begin alike, and end as they begin. The text itself
+        /// contains neither letter, so each letter in the result would come from a secret.
+        #[test]
+        fn nothing_of_a_secret_survives_the_cut(
+            secrets in prop::collection::vec("[ab]{6,9}", 1..4),
+            whole in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+            cut in any::<prop::sample::Index>(),
+            length in 1..9_usize,
+        ) {
+            let mut text = "key: ".to_owned();
+            whole.iter().for_each(|index| text.push_str(index.get(&secrets)));
+            let last = cut.get(&secrets);
+            text.push_str(&last[..length.min(last.len())]);
+            let shown = with_env(&secrets).hide_secrets_in_cut(&text).replace("[secret]", "");
+            prop_assert_eq!(shown, "key: ");
+        }
+    }
 
     #[test]
     fn secrets_are_not_shown() {

@@ -61,9 +61,10 @@ async fn drain(
     let most = bounds.line_chars.saturating_mul(4);
     let mut log = |line: &[u8]| {
         let text = String::from_utf8_lossy(line);
-        let text = if line.len() == most { launch.without_cut_secret(&text) } else { &text };
         // Hide secrets before the line is cut again: the beginning of a secret would not be recognized.
-        let line = on_one_line(&launch.hide_secrets(text), bounds.line_chars);
+        let hidden =
+            if line.len() == most { launch.hide_secrets_in_cut(&text) } else { launch.hide_secrets(&text) };
+        let line = on_one_line(&hidden, bounds.line_chars);
         if line.is_empty() {
             return;
         }
