@@ -365,6 +365,36 @@ fn a_service_that_works_again_is_tried_again_at_once() {
     assert_eq!(unknown.status, 404, "{unknown:?}");
 }
 
+/// A call makes at most three attempts by itself. The person tries the service again more often, also after the fifth
+/// failure, which opens the circuit.
+#[test]
+fn a_turn_does_not_give_up_because_the_person_tries_its_service_again() {
+    let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_well = std::sync::Arc::clone(&works);
+    let server = ScriptedServer::start(move |_| match is_well.load(std::sync::atomic::Ordering::SeqCst) {
+        true => Answer::say("42"),
+        false => Answer::error(503, json!({"error": {"message": "try again"}})),
+    });
+    let hour = 3_600_000;
+    let retry = json!({"maxAttempts": 3, "baseDelayMs": hour, "maxDelayMs": hour});
+    let polity = home(&server, &json!({"language": "en", "retry": retry}));
+    let society = Society::begin(server, polity, Gate::default());
+    for asked in 0..7 {
+        society.until("root pauses after a failure of its service", |now| {
+            let root = card(now, "root");
+            let doing = &root["doing"];
+            (&doing["attempt"], &doing["of"]) == (&json!(1 + asked), &json!(3 + asked))
+        });
+        works.store(asked == 6, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(society.daemon.call("POST /api/services/one/try", b"").status, 200);
+    }
+    society.until("root has answered, and nothing is stuck", |now| {
+        now["workingTotal"] == 0 && stuck(now, "service").is_null()
+    });
+    let told = society.polity.run(&["messages", "--to", "user", "--data", "data"]).expect_code(0).stdout;
+    assert!(told.contains("42"), "{told}");
+}
+
 /// In one task, root asks the person about a call. For another task, the server holds a request of root.
 #[test]
 fn a_question_in_one_task_does_not_hide_a_request_at_the_server_for_another() {

@@ -23,8 +23,12 @@ const MOST_REWORDED: u32 = 2;
 /// even if it changes to another service, replaces media with descriptions, or sums up older history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The number of attempts so far, at all services together.
+    /// The number of attempts so far, at all services together, without those that the person asked for.
     attempts: u32,
+    /// The number of attempts that the person asked for. They do not count, so the person cannot make the call give up.
+    asked_for: u32,
+    /// Whether the person has asked for the next attempt.
+    is_asked_for: bool,
     /// The number of attempts that were made before the first attempt at the current service.
     before: u32,
     /// The service that the call asks now; `None` at the beginning.
@@ -48,6 +52,8 @@ impl Tried {
     pub fn nothing() -> Self {
         Self {
             attempts: 0,
+            asked_for: 0,
+            is_asked_for: false,
             before: 0,
             service: None,
             given_up: Vec::new(),
@@ -74,9 +80,14 @@ impl Tried {
         Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
     }
 
-    /// Returns the number of attempts at all services.
+    /// Returns the number of attempts at all services, with those that the person asked for.
     pub fn attempts(&self) -> u32 {
-        self.attempts
+        self.attempts.saturating_add(self.asked_for)
+    }
+
+    /// Returns the maximum of [`Tried::attempts`] so far. Each attempt that the person asked for raises it by one.
+    pub fn most_attempts(&self, retry: &Retry) -> u32 {
+        retry.max_attempts.saturating_add(self.asked_for)
     }
 
     /// Returns the service that the call asks now; `None` at the beginning.
@@ -93,6 +104,7 @@ impl Tried {
     /// Makes another service the current service, and gives up the previous service.
     pub fn turn_to(&mut self, service: ServiceId) {
         self.given_up.extend(self.service.replace(service));
+        self.is_asked_for = false;
         self.before = self.attempts;
         self.media = MediaUse::Shown;
         self.reworded = 0;
@@ -121,7 +133,14 @@ impl Tried {
 
     /// Counts one attempt.
     pub fn count(&mut self) {
-        self.attempts = self.attempts.saturating_add(1);
+        let counted =
+            if std::mem::take(&mut self.is_asked_for) { &mut self.asked_for } else { &mut self.attempts };
+        *counted = counted.saturating_add(1);
+    }
+
+    /// Notes that the person has asked to try the current service again.
+    pub fn ask_for(&mut self) {
+        self.is_asked_for = true;
     }
 
     /// Notes that older history is being summed up.

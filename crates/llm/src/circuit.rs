@@ -60,6 +60,13 @@ impl Circuit {
         self.state = State::default();
     }
 
+    /// Makes a probe due now if the circuit is open. The circuit stays open until the probe has an answer.
+    pub(crate) fn try_now(&mut self, now: Instant) {
+        if let State::Open { until, .. } = &mut self.state {
+            *until = now.min(*until);
+        }
+    }
+
     /// Returns the state at the time `now`.
     pub(crate) fn look(&self, now: Instant) -> Found {
         match &self.state {

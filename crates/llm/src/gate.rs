@@ -234,8 +234,8 @@ impl Gate {
         Some(Outlook { place: index as u64 + 1, closed_for: opens.map(|until| until - now) })
     }
 
-    /// Begins a pause, in which the gate admits no caller. A pause that has begun can become longer, but never shorter.
-    /// Calls that have begun continue.
+    /// Begins a pause, in which the gate admits no caller. This function can make the current pause longer, but not
+    /// shorter. Calls that have begun continue.
     pub fn pause(&self, duration: Duration) {
         // If a pause is too long for the clock, it must be a mistake, so ignore it.
         let Some(until) = Instant::now().checked_add(duration) else {
@@ -259,12 +259,13 @@ impl Gate {
         self.shared.changed.send_replace(());
     }
 
-    /// Ends the pause, forgets that the service has failed, and wakes everybody who waits for [`Gate::tries`]. The state
-    /// of the gate still shows the last failure.
+    /// Ends the pause, even if the service asked for it, and wakes everybody who waits for [`Gate::tries`]. If the
+    /// circuit is open, the next caller makes a probe now, and the others wait for the result. The state of the gate
+    /// still shows the last failure.
     pub fn try_again(&self) {
         let mut state = self.shared.state();
         state.closed_until = None;
-        state.circuit.forget();
+        state.circuit.try_now(Instant::now());
         drop(state);
         self.shared.changed.send_replace(());
         self.shared.again.send_replace(());

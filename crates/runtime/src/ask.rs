@@ -196,6 +196,7 @@ impl Call<'_> {
             let fallback = untried_fallback(&snapshot, &service, self.tried);
             let gate = self.handles.gates.of(&service);
             let patience = policy::patience(fallback_of(fallback), &snapshot.settings.retry);
+            let tries = gate.tries();
             let ticket = gate.join();
             let queued = Moment::Queued(Queued {
                 service: service.id.clone(),
@@ -209,6 +210,11 @@ impl Call<'_> {
                 entered = ticket.enter(patience) => entered,
                 () = self.handles.draining.cancelled() => return Ok(Asked::Left),
             };
+            // The person may have ended the wait. This holds for the call that then makes a probe, and for the calls
+            // that fail with this probe.
+            if tries.has_changed().unwrap_or(false) {
+                self.tried.ask_for();
+            }
             let attempted = match entered {
                 Ok(pass) => self.attempt(pass, &service, queued).await?,
                 Err(Shut::StillDown { last }) => {
@@ -381,13 +387,14 @@ impl Call<'_> {
                     self.failed = Some(failed);
                 } else {
                     let until = board::after(failed.at, after);
-                    let mut tries = self.handles.gates.of(service).tries();
+                    let gate = self.handles.gates.of(service);
+                    let mut tries = gate.tries();
                     let retrying = Moment::Retrying { failed, until };
                     let _pausing = self.handles.board.show(self.conversation, retrying);
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
-                        // This fails if the service has left the configuration. Then the call goes on, too.
-                        _ = tries.changed() => {}
+                        // Cannot fail: `gate` owns the sender.
+                        Ok(()) = tries.changed() => self.tried.ask_for(),
                         () = self.handles.draining.cancelled() => return Ok(Some(Asked::Left)),
                     }
                 }
@@ -445,7 +452,7 @@ impl Call<'_> {
         board::Failed {
             service: service.id.clone(),
             attempt: self.tried.attempts(),
-            of: snapshot.settings.retry.max_attempts,
+            of: self.tried.most_attempts(&snapshot.settings.retry),
             why: failure.to_string(),
             at: board::now(),
         }

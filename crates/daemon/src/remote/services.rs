@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// Show only this service, with all details.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// End the pauses after failures of this service, so that agents call it again at once.
+    /// End the pauses of this service, also those that it asked for, so that agents call it again at once.
     #[arg(long, requires = "id")]
     try_again: bool,
     #[command(flatten)]

@@ -86,6 +86,26 @@ fn what_follows_a_failure() {
 }
 
 #[test]
+fn the_person_may_ask_for_any_number_of_attempts() {
+    let mut tried = after(5);
+    for asked in 1..20 {
+        tried.ask_for();
+        tried.ask_for();
+        tried.count();
+        check(FailureKind::Passing, &tried, ALONE, again(8_000));
+        assert_eq!((tried.attempts(), tried.most_attempts(&retry())), (5 + asked, 6 + asked));
+    }
+    tried.count();
+    check(FailureKind::Passing, &tried, ALONE, Next::GiveUp);
+    // The person asked for an attempt at the first service. So the first attempt at the fallback counts.
+    let mut tried = after(1);
+    tried.ask_for();
+    tried.turn_to(ServiceId::new("second"));
+    tried.count();
+    assert_eq!(tried.most_attempts(&retry()), 6);
+}
+
+#[test]
 fn media_are_blamed_only_by_the_configuration_that_was_refused_and_not_for_a_long_history() {
     let picture = || vec![ArtifactId::new("a")];
     let check = |kind, revision, expect: Vec<ArtifactId>| {

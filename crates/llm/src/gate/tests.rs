@@ -258,6 +258,34 @@ async fn another_server_starts_afresh() {
     assert_eq!(began.elapsed().as_secs(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_tried_again_gets_one_call_at_first() {
+    let gate = gate(8);
+    open(&gate).await;
+    gate.pause(Duration::from_secs(3_600));
+    let began = Instant::now();
+    let tries = gate.tries();
+    let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(gate.enter(WAITS))).collect();
+    assert!(waiting.iter_mut().all(|caller| caller.now_or_never().is_none()));
+    assert!(!tries.has_changed().unwrap());
+    gate.try_again();
+    assert!(tries.has_changed().unwrap());
+    let mut entered: Vec<_> = waiting.iter_mut().filter_map(|caller| caller.now_or_never()).collect();
+    assert_eq!((entered.len(), gate.status().in_flight), (1, 1), "the probe");
+    assert!(gate.status().last_failure.is_some());
+    // The person tries again during the probe. This begins no second probe.
+    gate.try_again();
+    assert!(gate.enter(WAITS).now_or_never().is_none());
+    entered.remove(0).unwrap().settle(Some(&down()), pause);
+    let mut waiting = waiting.split_off(1);
+    let told = waiting.iter_mut().filter_map(|caller| caller.now_or_never());
+    assert_eq!(told.filter(|told| matches!(told, Err(Shut::StillDown { .. }))).count(), 2);
+    gate.try_again();
+    enter(&gate).await.settle(None, pause);
+    let _passes = (enter(&gate).await, enter(&gate).await);
+    assert_eq!(began.elapsed().as_secs(), 0);
+}
+
 #[derive(Clone, Debug)]
 enum Act {
     Enter,

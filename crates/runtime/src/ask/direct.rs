@@ -159,10 +159,14 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
         let fallback = untried_fallback(&snapshot, &service, &tried);
         let gate = handles.gates.of(&service);
         let patience = policy::patience(fallback_of(fallback), retry);
+        let mut tries = gate.tries();
         let entered = tokio::select! {
             entered = gate.enter(patience) => entered,
             () = handles.draining.cancelled() => return Err(DirectError::Ending),
         };
+        if tries.has_changed().unwrap_or(false) {
+            tried.ask_for();
+        }
         let failure = match entered {
             Ok(pass) => {
                 tried.count();
@@ -198,6 +202,8 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
         match (policy::next(&failure, &tried, situation, retry, fastrand::f64()), fallback) {
             (Next::Again { after }, _) => tokio::select! {
                 () = tokio::time::sleep(after) => {}
+                // Cannot fail: `gate` owns the sender.
+                Ok(()) = tries.changed() => tried.ask_for(),
                 () = handles.draining.cancelled() => return Err(DirectError::Ending),
             },
             (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),

@@ -29,15 +29,12 @@ impl Society {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
     }
 
-    /// Ends all pauses after failures of a service, so that the next request is sent to it at once. Returns whether
-    /// there is such a service.
-    pub fn try_again(&self, id: &ServiceId) -> bool {
-        let snapshot = self.handles.registry.current();
-        let service = snapshot.catalogue.service(id);
-        if let Some(service) = service {
+    /// Ends all pauses of a service, after failures or because the service asked for them. The next request is sent to
+    /// it at once. Does nothing if there is no service with this id.
+    pub fn try_again(&self, id: &ServiceId) {
+        if let Some(service) = self.handles.registry.current().catalogue.service(id) {
             self.handles.gates.of(service).try_again();
         }
-        service.is_some()
     }
 
     /// Returns the MCP servers of the configuration, sorted by name.
