@@ -6,7 +6,7 @@ use crate::head::head;
 use polity_decide::idle::Background;
 use polity_hands::command::{BASH, CommandEnded, RunningCommand, Told};
 use polity_registry::Registry;
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::{AgentId, TaskId, TurnId};
 use polity_society::notice::Notice;
 use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, seen, tasks};
 use polity_view::{CommandFilter, CommandView, in_full};
@@ -42,16 +42,29 @@ async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told
     }
 }
 
+/// Returns the idempotency key of a call. Call ids are unique only among the calls in the visible history. An earlier
+/// call that a summary has replaced may have had the same id. So the key also contains the turn and the round.
+pub(crate) fn key_of_call(turn: TurnId, round: u64, call: &str) -> String {
+    format!("{turn}-{round}-{call}")
+}
+
+/// Returns the turn that made the call with this key.
+fn turn_of_key(key: &str) -> Option<TurnId> {
+    let (turn, _) = key.split_once('-')?;
+    turn.parse().ok().map(TurnId::new)
+}
+
 /// Tells an agent that its command has ended. Does nothing if the agent was told before, if the command was stopped
-/// together with its agent, or if the task of the command is over. The notice quotes the output of the command. So the sources of the output are noted as sources that the
-/// agent has seen.
+/// together with its agent, or if the task of the command is over. The notice quotes the output of the command. So the
+/// sources of the output are noted as sources that the agent has seen.
 pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
     let snapshot = registry.current();
     let write = store.write(move |tx| {
         Box::pin(async move {
-            let CommandEnded { agent, task, id, command, end, last_lines, sources } = ended;
+            let CommandEnded { agent, task, id, call, command, end, last_lines, sources } = ended;
             let owner = Conversation { agent: agent.clone(), task: task.clone() };
-            if !commands::ended(tx, &owner, &id).await? || !tasks::is_open(&mut tx.connection, &task).await? {
+            let is_new = commands::ended(tx, &owner, &id, turn_of_key(&call)).await?;
+            if !is_new || !tasks::is_open(&mut tx.connection, &task).await? {
                 return Ok(());
             }
             let notice = Notice::CommandEnded { id, command, end, lines: last_lines };

@@ -1,13 +1,17 @@
 //! Table `commands`: the commands that agents run in the background.
 
 use super::{Conversation, Error, Tx};
-use polity_society::id::{AgentId, CommandId, MessageId, TaskId};
+use polity_society::id::{AgentId, CommandId, MessageId, TaskId, TurnId};
 use polity_sql::Query;
 
 /// Writes the start of a command. The end of the command may have been written before its start. Then the command has a
 /// row already, and this statement changes nothing, so that the command stays ended.
 const STARTED: &str =
     "INSERT INTO commands (id, agent, task, request, state) VALUES (?1, ?2, ?3, ?4, 'running')
+    ON CONFLICT (id) DO NOTHING";
+/// Writes that a command has ended if its turn was stopped before it wrote the start of the command.
+const STOPPED_WITH_TURN: &str = "INSERT INTO commands (id, agent, task, state)
+    SELECT ?1, agent, task, 'ended' FROM turns WHERE id = ?2 AND state = 'stopped'
     ON CONFLICT (id) DO NOTHING";
 const ENDED: &str = "INSERT INTO commands (id, agent, task, state) VALUES (?1, ?2, ?3, 'ended')
     ON CONFLICT (id) DO UPDATE SET state = 'ended' WHERE state <> 'ended'";
@@ -18,7 +22,7 @@ const STOPPED_IN_TASK: &str = "UPDATE commands INDEXED BY commands_running_in SE
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[STARTED, ENDED, STOPPED, STOPPED_IN_TASK];
+pub(super) const STATEMENTS: &[&str] = &[STARTED, STOPPED_WITH_TURN, ENDED, STOPPED, STOPPED_IN_TASK];
 
 /// Notes that an agent has started a command. Also stores the request that the agent's turn works on, because the
 /// command serves this request.
@@ -36,8 +40,17 @@ pub async fn started(
 }
 
 /// Notes that a command has ended. Returns whether this is new. It is not new if the end was noted before, or if the
-/// command was stopped together with its agent or its task.
-pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<bool, Error> {
+/// command was stopped together with its agent or its task. `turn` is the turn that started the command, if known.
+pub async fn ended(
+    tx: &mut Tx,
+    owner: &Conversation,
+    id: &CommandId,
+    turn: Option<TurnId>,
+) -> Result<bool, Error> {
+    if let Some(turn) = turn {
+        let query = polity_sql::query(STOPPED_WITH_TURN).bind(id.as_str()).bind(turn.number());
+        query.execute(&mut tx.connection).await?;
+    }
     let query =
         polity_sql::query(ENDED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
     let done = query.execute(&mut tx.connection).await?;

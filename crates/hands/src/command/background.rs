@@ -54,7 +54,8 @@ impl Commands {
         let (caller, commands) = (call.caller.clone(), Arc::clone(self));
         let id = id_of(&caller.task, &call.idempotency_key);
         let Owner { agent, task } = Owner::of(&caller);
-        let note = Note { id, agent, task, command, sources, over: None };
+        let call = call.idempotency_key.clone();
+        let note = Note { id, agent, task, command, call, sources, over: None };
         let cancel = CancellationToken::new();
         // The board is the list of running commands. Put the command on the board before the first `await`. If the
         // agent is stopped from now on, its command is found on the board and ended.

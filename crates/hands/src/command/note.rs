@@ -32,6 +32,9 @@ pub(super) struct Note {
     pub(super) agent: AgentId,
     pub(super) task: TaskId,
     pub(super) command: String,
+    /// The idempotency key of the call that started the command. Notes of earlier versions have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) call: String,
     /// The outside sources from which the output may come.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) sources: BTreeSet<Source>,

@@ -21,6 +21,8 @@ pub struct CommandEnded {
     pub task: TaskId,
     /// The id that `bash` returned to the agent.
     pub id: CommandId,
+    /// The idempotency key of the call that started the command. Empty if an earlier version started it.
+    pub call: String,
     /// The command, cut to 200 characters.
     pub command: String,
     /// Whether the command exited, exceeded a limit, or was interrupted.
@@ -39,8 +41,8 @@ impl CommandEnded {
         if command.len() < note.command.len() {
             command.push('…');
         }
-        let Note { id, agent, task, sources, .. } = note.clone();
-        Some(Self { agent, task, id, command, end, last_lines, sources })
+        let Note { id, agent, task, call, sources, .. } = note.clone();
+        Some(Self { agent, task, id, call, command, end, last_lines, sources })
     }
 }
 

@@ -13,6 +13,7 @@ fn ended(world: &World, id: &str) -> CommandEnded {
         agent: AgentId::root(),
         task: world.task.clone(),
         id: CommandId::new(id),
+        call: String::new(),
         command: "cargo test".to_owned(),
         end: CommandEnd::Exited { code: 101 },
         last_lines: "1 failed".to_owned(),
@@ -64,4 +65,24 @@ async fn the_end_of_a_command_does_not_wake_an_agent_that_was_stopped() {
     world.say("user", "root", json!("go on")).await;
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     assert_eq!(told(&world).await, [""; 0]);
+}
+
+/// The stop falls between the start of the command and the transaction in which its turn writes this start. So there is
+/// no row that the stop could end.
+#[tokio::test]
+async fn the_end_of_a_command_of_a_stopped_turn_wakes_nobody_even_if_its_start_was_never_written() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    let of = |id: &str, turn| CommandEnded { call: key_of_call(turn, 0, "call_1"), ..ended(&world, id) };
+    tell(&world.store, &world.registry, of("cmd-1", turn)).await.unwrap();
+    assert_eq!(told(&world).await, ["cmd-1"], "the turn has not written the start yet, but it goes on");
+    let target = crate::steer::Target::Agent(AgentId::root());
+    crate::steer::stop(&world.store, world.registry.current(), target).await.unwrap();
+    world.say("user", "root", json!("go on")).await;
+    let next = world.begin_turn("root").await;
+    tell(&world.store, &world.registry, of("cmd-2", turn)).await.unwrap();
+    assert_eq!(told(&world).await, ["cmd-1"]);
+    tell(&world.store, &world.registry, of("cmd-3", next)).await.unwrap();
+    assert_eq!(told(&world).await, ["cmd-1", "cmd-3"]);
 }

@@ -15,6 +15,7 @@ use super::call::{arguments, arguments_text, malformed};
 use super::goes_on;
 use crate::approvals::{self, Question, Ruling};
 use crate::board::Moment;
+use crate::commands::key_of_call;
 use crate::handles::Handles;
 use crate::head::head;
 use crate::tools::not_permitted;
@@ -114,9 +115,7 @@ pub(super) async fn run_outside(
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
         arguments: arguments(call).cloned().unwrap_or_default(),
-        // Call ids are unique only among the calls in the visible history. An earlier call that a summary has replaced
-        // may have had the same id. So the key also contains the turn and the round.
-        idempotency_key: format!("{}-{}-{}", open.id, round, call.id),
+        idempotency_key: key_of_call(open.id, round, &call.id),
         evidence,
         attempt,
         cancel: cancel.clone(),
