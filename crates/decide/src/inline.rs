@@ -5,6 +5,8 @@
 //! data URL, or a file of a known kind in base64 or hexadecimal. All other text stays unchanged, even if it looks like
 //! base64, for example a path, a signature or a certificate.
 
+mod diff;
+
 mod find;
 
 mod fragments;
@@ -17,6 +19,7 @@ mod stream;
 
 mod symbol;
 
+pub use diff::without_bytes_in_diff;
 pub use fragments::{Fragments, is_suspicious};
 
 use base64::Engine;

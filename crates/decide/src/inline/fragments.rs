@@ -104,6 +104,19 @@ fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// Replaces each run of digits that could be a piece of a file with [`LEFT_OUT`].
+pub(super) fn without_runs(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut end = 0;
+    for run in runs(text) {
+        kept.push_str(&text[end..run.start]);
+        kept.push_str(LEFT_OUT);
+        end = run.end;
+    }
+    kept.push_str(&text[end..]);
+    kept
+}
+
 fn is_telling(block: &[u8; BLOCK]) -> bool {
     block.iter().collect::<HashSet<_>>().len() >= LEAST_DIFFERENT
 }

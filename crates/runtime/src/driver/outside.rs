@@ -21,6 +21,7 @@ use crate::head::head;
 use crate::tools::not_permitted;
 use futures::future::join_all;
 use place::{caller, make_worktree};
+use polity_decide::inline::without_bytes_in_diff;
 use polity_decide::turn::Turn;
 use polity_hands::call::{Attempt, Hosts, Invocation, Progress};
 use polity_hands::tool::{Act, Effect, Tool, acts};
@@ -132,7 +133,7 @@ pub(super) async fn run_outside(
             (Some(tool), None) if arguments(&call).is_some() => {
                 let input = invocation(&call, Value::Null);
                 tokio::select! {
-                    prepared = tool.prepare(&input) => prepared,
+                    prepared = tool.prepare(&input) => prepared.map(without_bytes),
                     () = halt.cancelled() => return Ok(Happened::Nothing),
                 }
             }
@@ -203,6 +204,14 @@ pub(super) async fn run_outside(
     Ok(Happened::ToolsEnded(ended))
 }
 
+/// The evidence of a call is recorded. If it contains the diff of a file, leaves binary data out of this diff.
+fn without_bytes(mut evidence: Value) -> Value {
+    if let Some(Value::String(diff)) = evidence.get_mut("diff") {
+        *diff = without_bytes_in_diff(diff);
+    }
+    evidence
+}
+
 /// Returns, for each call, the hosts to which its web requests may go.
 async fn hosts(
     handles: &Handles,
@@ -234,7 +243,10 @@ async fn preview(
     let ruling = approvals::rule(&mut reader, snapshot, conversation, question).await?;
     drop(reader);
     match ruling {
-        Ruling::Ask(_) => Ok(tool.preview(&invocation(&ready.call, Value::Null)).await),
+        Ruling::Ask(_) => {
+            let preview = tool.preview(&invocation(&ready.call, Value::Null)).await;
+            Ok(preview.map(|diff| without_bytes_in_diff(&diff)))
+        }
         Ruling::Allow | Ruling::Refuse(_) => Ok(None),
     }
 }

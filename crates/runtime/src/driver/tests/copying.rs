@@ -264,6 +264,36 @@ async fn rules_about_files_hold_for_copies_and_the_person_sees_the_change() {
     assert_eq!(std::fs::read(file(&world, "g").await).unwrap(), b"x");
 }
 
+/// The diff of a change shows the lines beside the change, and one of these lines contains a picture.
+#[tokio::test]
+async fn a_picture_beside_a_change_is_neither_recorded_nor_shown_to_the_person() {
+    let rules = json!([{"group": "files", "write": true, "decide": "ask"}]);
+    let world = World::with_app(&json!({"tools": {"policy": rules}})).await;
+    let bytes: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(0..=255).collect();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    let page =
+        |title: &str| format!("<h1>{title}</h1>\n<img src=\"data:image/png;base64,{base64}\">\n<p>end</p>\n");
+    let pages = [note(&world, &page("one")).await, note(&world, &page("two")).await];
+    world.say("user", "root", json!("save them")).await;
+    for saved in &pages {
+        drive(&world, "root", vec![save(saved, "page.html")], Vec::new()).await;
+        let mut reader = world.store.reader().await.unwrap();
+        let (asked, _) =
+            polity_store::approvals::list(&mut reader, &ApprovalFilter::default()).await.unwrap();
+        drop(reader);
+        let preview = asked[0].asked.preview.clone().unwrap();
+        assert!(preview.contains("<img src=\"…\">"), "{preview}");
+        crate::approvals::answer(&world.store, asked[0].id.clone(), Answer::Yes, None).await.unwrap();
+    }
+    drive(&world, "root", vec![Say::Text("saved")], Vec::new()).await;
+    assert_eq!(std::fs::read_to_string(file(&world, "page.html").await).unwrap(), page("two"));
+    let records = world.query("SELECT body FROM records").await.join("\n");
+    assert!(records.contains("-<h1>one</h1>\\n+<h1>two</h1>"), "{records}");
+    let events = world.query("SELECT body FROM events").await.join("\n");
+    let everything = format!("{records}{events}{:?}", world.dump().await);
+    assert_eq!(polity_decide::inline::forms::run_left(&everything, &bytes), None);
+}
+
 /// Records that root has called a tool and that the call has started. Then the process dies.
 async fn die_during(world: &World, tool: &str, arguments: Value, evidence: Value) {
     world.say("user", "root", json!("copy")).await;
