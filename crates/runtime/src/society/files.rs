@@ -13,7 +13,6 @@ use polity_view::{
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,
 };
 use polity_workspaces::{FileChange, History, Recording, WorktreeCommit};
-use std::collections::BTreeSet;
 
 /// Why the files of a task cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -139,15 +138,17 @@ impl Society {
     /// wrote in worktrees.
     async fn edits(&self, task: &TaskId, agent: Option<&AgentId>) -> Result<Vec<EditView>, WorkspaceError> {
         let mut reader = self.handles.store.reader().await?;
-        let mut edits = view::edits::of_task(&mut reader, task).await?;
-        edits.retain(|edit| agent.is_none_or(|agent| edit.agent == *agent));
-        let writers: BTreeSet<AgentId> = edits.iter().map(|edit| edit.agent.clone()).collect();
-        for writer in writers {
-            if agents::worktree(&mut reader, &writer).await?.is_some() {
-                edits.retain(|edit| edit.agent != writer);
+        let callers = match agent {
+            Some(agent) => vec![agent.clone()],
+            None => view::edits::callers(&mut reader, task).await?,
+        };
+        let mut sharing = Vec::new();
+        for caller in callers {
+            if agents::worktree(&mut reader, &caller).await?.is_none() {
+                sharing.push(caller);
             }
         }
-        Ok(edits)
+        Ok(view::edits::of_agents(&mut reader, task, &sharing).await?)
     }
 
     /// Returns the place in which an agent works on a task. Without an agent, returns the place that the agents of

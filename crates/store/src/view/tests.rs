@@ -98,3 +98,28 @@ async fn open_tasks_are_found_without_those_that_are_over() {
         assert!(!plan.contains("FOR ORDER BY"), "{plan}");
     }
 }
+
+#[tokio::test]
+async fn what_one_agent_wrote_is_found_behind_all_that_others_wrote_later() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "INSERT INTO turns (id, agent, task, began_by, state, created_at)
+                VALUES (1, 'root', 't-1', 'm', 'done', 1);
+            WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 301)
+                INSERT INTO records (agent, task, turn, body, created_at)
+                SELECT iif(n = 1, 'reader-1', 'root'), 't-1', 1, json_object('record', 'tool_started',
+                    'call', 'call_' || n, 'evidence', json_object('path', 'f', 'diff', '+x')), n FROM n;
+            INSERT INTO records (agent, task, turn, body, created_at)
+                SELECT agent, task, turn, json_object('record', 'tool_finished', 'call', body ->> '$.call',
+                    'result', json_object('outside', json_object())), created_at FROM records;",
+        )
+        .await;
+    let mut reader = scratch.store.reader().await.unwrap();
+    let (root, hired, task) = (AgentId::root(), AgentId::new("reader-1"), TaskId::new("t-1"));
+    let of_both = edits::of_agents(&mut reader, &task, &[root.clone(), hired.clone()]).await.unwrap();
+    assert_eq!((of_both.len(), of_both[0].at, of_both[199].at), (200, 301, 102));
+    assert!(of_both.iter().all(|edit| edit.agent == root));
+    let of_one = edits::of_agents(&mut reader, &task, std::slice::from_ref(&hired)).await.unwrap();
+    assert_eq!(of_one.iter().map(|edit| (&edit.agent, edit.at)).collect::<Vec<_>>(), [(&hired, 1)]);
+}
