@@ -76,7 +76,8 @@ const NOT_IDLE: &str = "SELECT agent FROM turns INDEXED BY turns_open_of WHERE s
 pub(crate) const STATEMENTS: &[&str] =
     &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, NEWEST_TASK, LIVE_OF_ROLE, BY_SERVICE, NOT_IDLE];
 
-/// The number of turns that are read to list the tasks of an agent.
+/// The number of turns from which the tasks of an agent are listed. One more is read, to find out whether there are
+/// more.
 const MOST_TURNS: u32 = 2 * MAX_PAGE;
 
 /// The newest rows of a list, and whether it has older rows.
@@ -330,11 +331,11 @@ pub async fn children(connection: &mut Connection, agent: &AgentId) -> Result<Ne
 
 /// Returns the tasks in which an agent has had a turn lately, the most recent first.
 pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Newest<TaskId>, Error> {
-    let query = polity_sql::query(CONVERSATIONS).bind(agent.as_str()).bind(MOST_TURNS);
+    let query = polity_sql::query(CONVERSATIONS).bind(agent.as_str()).bind(MOST_TURNS + 1);
     let rows = query.fetch_all(connection).await?;
     let turns: i64 = rows.iter().map(|row| row.get::<i64, _>("turns")).sum();
     let page = Newest::page(rows.iter().map(|row| TaskId::new(row.get::<String, _>("task"))).collect());
-    Ok(Newest { more: page.more || turns >= i64::from(MOST_TURNS), ..page })
+    Ok(Newest { more: page.more || turns > i64::from(MOST_TURNS), ..page })
 }
 
 /// Returns the task in which an agent had its newest turn.

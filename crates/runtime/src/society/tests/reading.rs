@@ -564,6 +564,22 @@ async fn of_a_long_list_only_the_newest_part_is_shown() {
     assert_eq!((tasks.len(), tasks[0], tasks[999]), (1000, "t-1001", "t-0002"));
 }
 
+/// Only the newest 2,000 turns of an agent are read to find its tasks.
+#[tokio::test]
+async fn an_agent_has_more_tasks_only_if_it_has_more_turns_than_are_read() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    for (turns, more) in [(2_000, false), (1, true)] {
+        let numbers =
+            format!("WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {turns})");
+        let rows =
+            "turns (agent, task, began_by, state, created_at) SELECT 'root', 't-1', 'm', 'done', n FROM n";
+        sql(&world, format!("{numbers} INSERT INTO {rows}")).await;
+        let root = society.agent(&AgentId::root()).await.unwrap().unwrap();
+        assert_eq!((root.tasks, root.more_tasks), (vec![TaskId::new("t-1")], more));
+    }
+}
+
 #[tokio::test]
 async fn root_is_shown_as_it_is_in_the_task_that_is_meant() {
     let world = World::new().await;
