@@ -351,6 +351,51 @@ fn a_caller_that_does_not_know_the_receiver_is_introduced_to_it() {
     assert_eq!(about.get("remedies"), None, "the clerk knows the reader now: {about}");
 }
 
+/// Plays a root that hires a lead, who hires a clerk. The clerk greets root at each of the first two messages that it
+/// hears, whether or not it knows root.
+fn far_from_root(asked: &Conversation) -> Answer {
+    match asked.role_name().as_str() {
+        "clerk" => {
+            let greetings = asked.results_of("send_message").len();
+            match greetings < 2 && asked.heard().len() > greetings {
+                true => Answer::call("send_message", json!({"to": "root", "text": "good morning"})),
+                false => Answer::say("I have tried it"),
+            }
+        }
+        "lead" => hire(asked, "clerk", "greet root").unwrap_or_else(|| Answer::say("it is done")),
+        _ => hire(asked, "lead", "hire a clerk").unwrap_or_else(|| Answer::say("42")),
+    }
+}
+
+#[test]
+fn a_caller_that_does_not_know_root_is_introduced_to_it() {
+    let server = ScriptedServer::start(far_from_root);
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
+    let refused = events(&lines, "tool_called").into_iter().find(|event| event.get("error").is_some());
+    let refused = refused.expect("a refusal");
+    let (event, clerk, task) = (refused["seq"].to_string(), &refused["agent"], &refused["task"]);
+    let about = why(&polity, &[&event]);
+    assert_eq!(about["chain"][0]["code"], "unknown_contact");
+    let introduce = json!([{"remedy": "introduce", "agent": "root", "to": clerk, "task": task}]);
+    assert_eq!(about["remedies"], introduce);
+
+    // Carry out the remedy. Then root hears the greeting.
+    let serving = Serving::start(&polity);
+    let payload = json!({"message_type": "introduction_response", "target_agent": {"id": "root"}, "usage_hint": "it leads"});
+    let letter = json!({"to": clerk, "task": task, "payload": payload}).to_string();
+    let posted = serving.call("POST /api/messages", letter.as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    server.wait_until(PATIENCE, |requests| {
+        let asked = requests.iter().map(|request| request.conversation());
+        asked
+            .filter(|asked| !["lead", "clerk"].contains(&asked.role_name().as_str()))
+            .any(|asked| heard_from_agents(&asked).iter().any(|said| said.contains("good morning")))
+    });
+    let about = serving.call(&format!("GET /api/why/{event}"), b"").json();
+    assert_eq!(about.get("remedies"), None, "the clerk knows root now: {about}");
+}
+
 #[test]
 fn an_unknown_id_is_told_apart_from_one_with_nothing_to_explain() {
     let server = ScriptedServer::start(|_| Answer::say("42"));

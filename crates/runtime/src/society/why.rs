@@ -343,7 +343,7 @@ impl Asking<'_> {
     }
 
     /// Returns the agent that the caller named but does not know. `meant` is the id of an agent of the task, or a name
-    /// that only one of these agents has.
+    /// that only one of these agents has. Root belongs to no task, but works in each.
     async fn stranger(&mut self, caller: &Conversation, meant: &str) -> Result<Option<AgentId>, Error> {
         let filter =
             AgentFilter { task: Some(caller.task.clone()), limit: Some(MAX_PAGE), ..AgentFilter::default() };
@@ -352,7 +352,7 @@ impl Asking<'_> {
                 .await?;
         let is_meant = |agent: &&AgentView| {
             let is_named = agent.role == meant || agent.name.as_deref() == Some(meant);
-            let is_of_task = agent.task.as_ref() == Some(&caller.task);
+            let is_of_task = agent.id.is_root() || agent.task.as_ref() == Some(&caller.task);
             is_of_task && agent.state != AgentState::Ended && (is_named || agent.id.as_str() == meant)
         };
         let fitting: Vec<&AgentView> = agents.iter().filter(is_meant).collect();
