@@ -40,7 +40,7 @@ pub struct Settings {
     pub language: Language,
     /// The service for a role that neither names a service nor has requirements. `None` selects the first service.
     pub default_service: Option<ServiceId>,
-    /// Whether to look for a model server on this machine if no service is declared.
+    /// Whether to look for model servers on this machine if no service is declared.
     pub discover: Discover,
     /// The directory with the person's own prompts, which replace built-in prompts. The path is relative to the
     /// configuration directory.
@@ -126,10 +126,10 @@ impl Default for Settings {
     }
 }
 
-/// Whether polity looks for a model server on this machine.
+/// Whether polity looks for model servers on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discover {
-    /// Polity looks for a model server if no service is declared.
+    /// Polity looks for model servers if no service is declared.
     On,
     /// Polity uses the built-in models if no service is declared.
     Off,
