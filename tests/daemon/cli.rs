@@ -12,11 +12,29 @@ mod terminals;
 mod through_restarts;
 mod without;
 
+use std::time::{Duration, Instant};
+
 use polity_tests::{Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, write};
 use crate::support::{app, home, json_lines};
+
+/// Maximum time until something happens that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds.
+///
+/// # Panics
+/// If the condition does not hold within [`PATIENCE`].
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "this has not happened: {what}");
+        std::thread::yield_now();
+    }
+}
 
 /// Starts a daemon on the home's data directory, and waits until it is ready.
 #[track_caller]

@@ -5,9 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::json;
 
-use super::{rows, serve, served, told};
+use super::{rows, serve, served, told, wait_until};
 use crate::support::hiring::{Gate, boss_and_worker};
 use crate::support::{app, events, json_lines, run, start};
+
+/// Returns the number of messages that the user has not been shown.
+#[track_caller]
+fn unshown(polity: &Polity) -> usize {
+    rows(polity, &["messages", "--unshown"]).len()
+}
 
 #[test]
 fn the_same_output_and_code_as_without() {
@@ -78,9 +84,7 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let running = start(&polity, &["work"]);
     running.stdout_line("one moment");
     // Wait until the daemon knows that the text was shown. Otherwise, the next process would print the text again.
-    while !rows(&polity, &["messages", "--unshown"]).is_empty() {
-        std::thread::yield_now();
-    }
+    wait_until("the text is marked as shown", || unshown(&polity) == 0);
     running.interrupt();
     let left = running.wait().expect_code(130);
     assert!(left.stderr.contains("the daemon goes on with t-"), "{}", left.stderr);
@@ -105,9 +109,7 @@ fn answers_that_piled_up_are_printed_in_the_order_of_time() {
     let (polity, daemon) = served(&server);
     for number in 0..TASKS {
         told(&polity, &["send", &format!("question {number}")]);
-        while rows(&polity, &["messages", "--unshown"]).len() <= number {
-            std::thread::yield_now();
-        }
+        wait_until("the answer has arrived", || unshown(&polity) > number);
     }
     daemon.kill9();
     let expect: String =
@@ -173,9 +175,7 @@ fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
     for prompt in ["the first", "the second"] {
         told(&polity, &["send", prompt]);
     }
-    while rows(&polity, &["messages", "--unshown"]).len() < 2 {
-        std::thread::yield_now();
-    }
+    wait_until("both tasks have begun", || unshown(&polity) >= 2);
     daemon.kill9();
     let _daemon = next(&polity);
     let running = polity.spawn_on_terminal(&["run", "--resume", "--data", "data"]);

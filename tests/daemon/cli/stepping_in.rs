@@ -1,11 +1,11 @@
 //! The commands that pause, resume and stop agents, and the command that reloads the configuration.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
 
-use super::{ask, refused, rehearsing, rows, served, told};
+use super::{ask, refused, rehearsing, rows, served, told, wait_until};
 use crate::support::hiring::{Gate, boss_and_worker};
 
 #[test]
@@ -96,10 +96,7 @@ fn who_waits_for_an_agent_that_is_stopped_gets_no_answer_of_others() {
     }));
     let (polity, _daemon) = served(&server);
     told(&polity, &["send", "work"]);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while rows(&polity, &["tasks"])[0]["outcome"] != "answered" {
-        assert!(Instant::now() < deadline, "the task is not answered");
-    }
+    wait_until("the task is answered", || rows(&polity, &["tasks"])[0]["outcome"] == "answered");
     let agents = rows(&polity, &["agents"]);
     let worker = agents.iter().filter_map(|agent| agent["id"].as_str()).find(|id| id.starts_with("worker-"));
     let worker = worker.expect("a worker");

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use polity_tests::{Answer, Call, Conversation, Running, ScriptedServer};
 use serde_json::json;
 
-use super::{rows, served, told};
+use super::{rows, served, told, wait_until};
 use crate::support::half_an_answer;
 use crate::support::hiring::{brief, heard_from_agents};
 
@@ -200,10 +200,7 @@ fn a_chat_begins_with_what_arrived_before_it() {
     let (polity, _daemon) = served(&server);
     told(&polity, &["send", "question 1"]);
     let arrived = || rows(&polity, &["messages", "--to", "user"]);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while arrived().is_empty() {
-        assert!(std::time::Instant::now() < deadline, "no answer has arrived");
-    }
+    wait_until("an answer has arrived", || !arrived().is_empty());
     let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
     running.stdout_line("these were the last messages");
     running.stdout_line("/help");

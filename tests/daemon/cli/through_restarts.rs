@@ -3,7 +3,7 @@
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::Value;
 
-use super::{on_data, rows, serve, served, told};
+use super::{on_data, rows, serve, served, told, wait_until};
 use crate::support::json_lines;
 
 /// Returns the event numbers with which the lines begin.
@@ -55,13 +55,8 @@ fn every_event_comes_once_and_in_order() {
     }
     // Wait until all tasks have ended, so that no more events come.
     told(&polity, &["run", "--resume"]);
-    let last = loop {
-        let open = rows(&polity, &["tasks", "--state", "open"]);
-        if open.is_empty() {
-            break last_number(&polity);
-        }
-        std::thread::yield_now();
-    };
+    wait_until("all tasks have ended", || rows(&polity, &["tasks", "--state", "open"]).is_empty());
+    let last = last_number(&polity);
 
     let all: Vec<i64> =
         rows(&polity, &["events", "--after", "0"]).iter().filter_map(|event| event["seq"].as_i64()).collect();
@@ -86,9 +81,8 @@ fn whoever_waits_gets_the_answer_once_from_the_next_daemon() {
     let (polity, daemon) = served(&server);
     let waiting = polity.spawn(&on_data(&["send", "--wait", "what?"]));
     let running = polity.spawn(&on_data(&["run", "and what?"]));
-    while server.requests().is_empty() || rows(&polity, &["tasks"]).len() < 2 {
-        std::thread::yield_now();
-    }
+    let both_wait = || !server.requests().is_empty() && rows(&polity, &["tasks"]).len() == 2;
+    wait_until("both prompts are accepted", both_wait);
     daemon.kill9();
     for process in [&waiting, &running] {
         process.stderr_line("the daemon has gone");

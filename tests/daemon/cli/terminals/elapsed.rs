@@ -14,7 +14,8 @@ use super::plain;
 use crate::support::app;
 use crate::support::router::Served;
 
-const DOCTOR: [&str; 3] = ["doctor", "--data", "data"];
+/// The test decides when the calls end, so `--timeout` allows far more than the test takes.
+const DOCTOR: [&str; 5] = ["doctor", "--data", "data", "--timeout", "10m"];
 /// Maximum time until a command has sent its first call.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -50,8 +50,8 @@ fn now_view() -> NowView {
         turn: 12,
         services: vec![ServiceId::new("cloud"), ServiceId::new("slow")],
     };
-    let check = Remedy::CheckService { service: ServiceId::new("local") };
-    let try_again = Remedy::TryAgain { service: ServiceId::new("local") };
+    let check = |service: &str| Remedy::CheckService { service: ServiceId::new(service) };
+    let try_again = Remedy::TryAgain { service: ServiceId::new("cloud") };
     let stuck = vec![
         thing(
             Stuck::Question { agent: lead(), message: message.clone(), text: "May or June?".to_owned() },
@@ -81,7 +81,7 @@ fn now_view() -> NowView {
         ),
         thing(
             Stuck::Parked { agent: reader(), reason: "the key is wrong".to_owned(), asked_by: vec![lead()] },
-            vec![Remedy::Resume { agent: reader(), scope: ResumeScope::Agent }, another, stop.clone()],
+            vec![Remedy::Resume { agent: reader(), scope: ResumeScope::Agent }, another, stop],
         ),
         StuckView {
             task: None,
@@ -93,9 +93,24 @@ fn now_view() -> NowView {
                     circuit: Circuit::Closed,
                     until: Some(NOW + 50_000),
                     reason: None,
-                    agents: vec![reader()],
+                    agents: vec![AgentId::root()],
                 },
-                vec![again, try_again, check, stop],
+                vec![again, check("local"), Remedy::StopTask { task: task_id() }],
+            )
+        },
+        StuckView {
+            task: None,
+            title: None,
+            ..thing(
+                Stuck::Service {
+                    service: ServiceId::new("cloud"),
+                    trouble: Trouble::Failing,
+                    circuit: Circuit::Open,
+                    until: Some(NOW + 30_000),
+                    reason: Some("server unreachable".to_owned()),
+                    agents: Vec::new(),
+                },
+                vec![try_again, check("cloud")],
             )
         },
         thing(
@@ -117,7 +132,7 @@ fn now_view() -> NowView {
         working_total: 4,
         at_work_total: 3,
         working,
-        stuck_total: 6,
+        stuck_total: 7,
         stuck,
     }
 }
