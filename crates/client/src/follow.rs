@@ -24,6 +24,10 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// reads no more from the daemon until the reader has taken some of them.
 const AHEAD: usize = 1_000;
 
+/// Number of refused attempts of a new stream after which the reader is told. The daemon may refuse for a moment because
+/// it cannot use its disk or is shutting down. With the pauses between them, these attempts take 1.5 seconds.
+const REFUSALS: u32 = 5;
+
 /// What a [`Follow`] yields.
 #[derive(Debug)]
 pub enum Followed {
@@ -35,8 +39,8 @@ pub enum Followed {
     /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
     Connected,
-    /// The daemon is gone, or none was there when the stream began. When another daemon starts, the stream continues
-    /// with it.
+    /// The daemon is gone or keeps refusing, or none was there when the stream began. When a daemon answers again, the
+    /// stream continues with it.
     Lost,
     /// The stream cannot continue.
     Failed(Error),
@@ -112,6 +116,21 @@ enum Reach {
     Daemon,
 }
 
+impl Reach {
+    /// Returns whether the reader must be told that there is no connection, because of an error that may pass.
+    /// `attempts` is the number of attempts that have failed since the last connection.
+    fn is_news(self, attempts: u32, error: &Error) -> bool {
+        match self {
+            Self::Daemon => true,
+            // A single failure may be a connection that broke by chance. A daemon that refuses is there, so it gets more
+            // attempts.
+            Self::Unknown if error.is_of_absence() => attempts > 1,
+            Self::Unknown => attempts >= REFUSALS,
+            Self::Lost => false,
+        }
+    }
+}
+
 struct Follower {
     client: Client,
     reach: Reach,
@@ -152,12 +171,7 @@ impl Follower {
                 let _ = self.tell.send(Followed::Failed(error)).await;
                 return;
             };
-            let is_news = match self.reach {
-                Reach::Daemon => true,
-                Reach::Unknown => attempts > 1 && error.is_of_absence(),
-                Reach::Lost => false,
-            };
-            if is_news {
+            if self.reach.is_news(attempts, &error) {
                 self.reach = Reach::Lost;
                 if self.tell.send(Followed::Lost).await.is_err() {
                     return;
@@ -280,5 +294,30 @@ mod tests {
         assert!(matches!(first, Ok(Some(Followed::Lost))), "{first:?}");
         let next = tokio::time::timeout(Duration::from_millis(500), follow.next()).await;
         assert!(next.is_err(), "{next:?}");
+    }
+
+    /// For example, the database cannot be read when the stream begins.
+    #[tokio::test]
+    async fn the_reader_is_told_that_the_daemon_keeps_refusing() {
+        let refuses = async || axum::http::StatusCode::SERVICE_UNAVAILABLE;
+        let routes = axum::Router::new().route("/api/events", axum::routing::get(refuses));
+        let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
+        let first = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
+        assert!(matches!(first, Ok(Some(Followed::Lost))), "{first:?}");
+    }
+
+    #[test]
+    fn a_short_trouble_is_no_news_to_the_reader() {
+        let lost = Error::Lost { url: String::new(), reason: String::new() };
+        let refused = Error::Refused(Box::new(crate::error::problem(503, b"")));
+        let check = |reach: Reach, error: &Error, first: Option<u32>| {
+            assert_eq!((1..20).find(|attempts| reach.is_news(*attempts, error)), first, "{error}");
+        };
+        check(Reach::Unknown, &lost, Some(2));
+        check(Reach::Unknown, &refused, Some(REFUSALS));
+        check(Reach::Daemon, &lost, Some(1));
+        check(Reach::Daemon, &refused, Some(1));
+        check(Reach::Lost, &lost, None);
+        check(Reach::Lost, &refused, None);
     }
 }
