@@ -1,5 +1,7 @@
 //! A daemon that is killed and restarted while other processes follow it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::Value;
 
@@ -92,4 +94,29 @@ fn whoever_waits_gets_the_answer_once_from_the_next_daemon() {
     assert_eq!(waiting.wait().expect_code(0).stdout, "42\n");
     assert_eq!(running.wait().expect_code(0).stdout, "42\n");
     assert_eq!(rows(&polity, &["messages", "--from", "user"]).len(), 2);
+}
+
+/// The daemon is killed before the second line and before the third one.
+#[test]
+fn a_chat_in_a_pipe_says_once_for_each_restart_that_the_daemon_has_gone() {
+    let count = AtomicUsize::new(1);
+    let server = ScriptedServer::start(move |_| {
+        Answer::say(format!("answer {}", count.fetch_add(1, Ordering::Relaxed)))
+    });
+    let (polity, mut daemon) = served(&server);
+    let script = "after() { until [ -e \"$1\" ]; do sleep 0.1; done; }; \
+                  { echo one?; after second; echo two?; after third; echo three?; } | \
+                  \"$POLITY\" chat --data data";
+    let chat = polity.script(script);
+    for (answer, next) in [("answer 1", "second"), ("answer 2", "third")] {
+        chat.stdout_line(answer);
+        wait_until("the answer is marked as shown", || rows(&polity, &["messages", "--unshown"]).is_empty());
+        daemon.kill9();
+        std::fs::write(polity.home().join(next), "").expect("a file");
+        chat.stderr_line("the daemon has gone");
+        daemon = serve(&polity);
+    }
+    let ended = chat.wait().expect_code(0);
+    assert_eq!(ended.stdout, "answer 1\nanswer 2\nanswer 3\n");
+    assert_eq!(ended.stderr.matches("the daemon has gone").count(), 2, "{}", ended.stderr);
 }

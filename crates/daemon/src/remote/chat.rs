@@ -488,8 +488,9 @@ impl Chat {
                         return tell_outcome(&self.client, &task, outcome, Form::Text).await;
                     }
                 }
-                Followed::Glimpse(_) | Followed::Connected => {}
-                Followed::Lost => complain("the daemon has gone; waiting until it is back"),
+                Followed::Glimpse(_) => {}
+                Followed::Connected => self.client.is_back(),
+                Followed::Lost => self.client.is_lost(),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
