@@ -53,7 +53,8 @@ fn a_resumed_run_names_an_earlier_failure_as_such_and_says_how_to_try_again() {
     for part in [
         "ended, because no model could be used at that time: server unreachable",
         "polity does not ask again by itself; to try again:\n",
-        "→ write again: polity send --to root --task t-",
+        // No daemon runs now, so `polity send` alone would fail.
+        "→ start polity serve --data data, then write again: polity send --data data --to root --task t-",
     ] {
         assert!(resumed.contains(part), "{part} is not in {resumed}");
     }

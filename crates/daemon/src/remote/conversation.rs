@@ -1,6 +1,6 @@
 //! Tasks as the user sees them: prints the messages for the user, marks them as shown, and reports how a task ends.
 
-use super::advice::{Process, answering, deciding};
+use super::advice::{Process, answering, deciding, needing_daemon};
 use super::approvals;
 use super::approvals::terminal::{Answerable, Terminal};
 use super::live::Live;
@@ -14,7 +14,7 @@ use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
 use polity_view::{
     ApprovalState, ApprovalView, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE, MessageFilter,
-    MessageView, NowFilter, Order, Outcome, Stuck, StuckView, TaskState, WhyFilter, WhyRemedy,
+    MessageView, NowFilter, Order, Outcome, Stuck, StuckView, TaskState, Why, WhyFilter, WhyRemedy,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -87,6 +87,15 @@ pub(crate) struct Telling<'a> {
     terminal: Option<Terminal<'a>>,
     /// The message that the user waits for an answer to; absent if all messages of the tasks are printed.
     awaited: Option<Awaited>,
+}
+
+/// Whether a task ended before the command that prints its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Before the command began.
+    Before,
+    /// While the command was running.
+    Meanwhile,
 }
 
 /// A message of the user to an agent other than root. As text, only messages that may answer it are printed.
@@ -345,8 +354,9 @@ impl<'a> Telling<'a> {
         Ok(if terminal.look().await? { Asks::AboutCall } else { Asks::Nothing })
     }
 
-    /// Prints the open questions of all tasks, and how the last task ended; returns the exit code.
-    pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
+    /// Prints the open questions of all tasks, and how the last task ended; returns the exit code. `ended` says when it
+    /// ended.
+    pub(crate) async fn tell_outcome(&mut self, outcome: Outcome, ended: Ended) -> Result<u8, Failure> {
         // A message may have arrived between the last check for messages and the check for the outcome, so check for
         // messages again.
         self.show_unshown(i64::MAX).await?;
@@ -354,7 +364,7 @@ impl<'a> Telling<'a> {
         if self.form == Form::Text {
             self.tell_questions(others, last, outcome).await?;
             if outcome == Outcome::NoModel && !self.has_printed {
-                tell_earlier_failure(self.client, last).await;
+                tell_known_failure(self.client, last, ended).await;
                 return Ok(failure::exit_code(outcome));
             }
         }
@@ -523,25 +533,38 @@ pub(crate) async fn asking_tasks(client: &Client) -> Result<Vec<TaskId>, Failure
     Ok(now.stuck.into_iter().filter(asks).filter_map(|thing| thing.task).collect())
 }
 
-/// Tells why no model could be used in a task, and how to try again. No message above says it: usually, the task ended
-/// before this command began. So nobody knows whether a model can be used now.
-async fn tell_earlier_failure(client: &Client, task: &TaskId) {
+/// Tells why no model could be used in a task, and how to try again. This command has not printed the message about it,
+/// because an earlier command or another process has shown the message.
+async fn tell_known_failure(client: &Client, task: &TaskId, ended: Ended) {
     // Without the explanation, the text still tells what happened.
     let why = client.why(task.as_str(), &WhyFilter::default()).await.unwrap_or_default();
+    for line in known_failure_in_words(task, &why, ended, Process::after(client)) {
+        complain(&line);
+    }
+}
+
+fn known_failure_in_words(task: &TaskId, why: &Why, ended: Ended, process: Process) -> Vec<String> {
     let cause = why.chain.iter().find_map(|fact| match fact {
         Fact::TurnFailed { reason, .. } => Some(format!(": {reason}")),
         _ => None,
     });
-    complain(&format!(
-        "{task} ended, because no model could be used at that time{}",
-        cause.unwrap_or_default()
-    ));
-    complain("polity does not ask again by itself; to try again:");
+    let then = match ended {
+        // Nobody knows whether a model can be used now.
+        Ended::Before => " at that time",
+        Ended::Meanwhile => "",
+    };
+    let cause = cause.unwrap_or_default();
+    let mut lines = vec![
+        format!("{task} ended, because no model could be used{then}{cause}"),
+        "polity does not ask again by itself; to try again:".to_owned(),
+    ];
     let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
     // The remedy that runs the turn again comes last in an explanation.
     for remedy in why.remedies.iter().rev().filter(again) {
-        complain(&format!("→ {}", repeating(&remedy.sentence(""))));
+        let how = needing_daemon(process, &remedy.sentence(""));
+        lines.push(format!("→ {}", repeating(&how)));
     }
+    lines
 }
 
 /// Fetches the unanswered questions to the user in a task, oldest first.
@@ -604,6 +627,29 @@ mod tests {
         check(6, "root", &[5], true);
         check(6, "system", &[], true);
         check(4, "system", &[], false);
+    }
+
+    #[test]
+    fn a_failure_that_was_shown_before_is_told_with_commands_that_work() {
+        let (root, task) = (AgentId::root, TaskId::new("t-1"));
+        let reason = "server unreachable".to_owned();
+        let failed = Fact::TurnFailed { agent: root(), reason, at: None };
+        let again = WhyRemedy::RunAgain { agent: root(), task: task.clone(), turn: 3, service: None };
+        let write = WhyRemedy::Write { agent: root(), task: task.clone() };
+        let why = Why { chain: vec![failed], remedies: vec![write, again] };
+        let words = |ended, process| known_failure_in_words(&task, &why, ended, process).join("\n");
+        insta::assert_snapshot!(words(Ended::Before, Process::Nothing), @r"
+        t-1 ended, because no model could be used at that time: server unreachable
+        polity does not ask again by itself; to try again:
+        → start polity serve, then run turn 3 of root again: polity fork t-1 --turn 3
+        → start polity serve, then write again: polity send --to root --task t-1 …
+        ");
+        insta::assert_snapshot!(words(Ended::Meanwhile, Process::Daemon), @r"
+        t-1 ended, because no model could be used: server unreachable
+        polity does not ask again by itself; to try again:
+        → run turn 3 of root again: polity fork t-1 --turn 3
+        → write again: polity send --to root --task t-1 …
+        ");
     }
 
     #[test]

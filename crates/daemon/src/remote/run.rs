@@ -2,7 +2,7 @@
 //! left to do, and returns the exit code.
 
 use super::approvals::terminal::Answerable;
-use super::conversation::{Telling, asking_tasks, unshown};
+use super::conversation::{Ended, Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
 use crate::output::{Output, complain};
@@ -88,6 +88,8 @@ struct Begun {
     /// Number of tasks of which something may still be printed. If there are several, each message is printed below
     /// the title of its task.
     talking: usize,
+    /// When the last task ended, if it ends at all.
+    ended: Ended,
 }
 
 impl Run<'_> {
@@ -143,7 +145,11 @@ impl Run<'_> {
                 self.output.nothing_left(&latest.id);
             }
             let talking = left.len();
-            return Ok(Begun { tasks: with_last(left, latest.id), talking });
+            let ended = match latest.state {
+                TaskState::Idle => Ended::Before,
+                TaskState::Open => Ended::Meanwhile,
+            };
+            return Ok(Begun { tasks: with_last(left, latest.id), talking, ended });
         };
         if root_is_paused(client).await? {
             return Err(Failure::RootPaused(match self.others {
@@ -162,7 +168,7 @@ impl Run<'_> {
         };
         let task = post(self.client, letter, &self.arguments.attach).await?.task;
         let tasks = with_last(left, task);
-        Ok(Begun { talking: tasks.len(), tasks })
+        Ok(Begun { talking: tasks.len(), tasks, ended: Ended::Meanwhile })
     }
 
     /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last task.
@@ -202,7 +208,7 @@ impl Run<'_> {
             Some(_) | None => telling.follow(self.since, filter, show_event).await?,
         };
         polity_points::point!("run::idle");
-        telling.tell_outcome(outcome).await
+        telling.tell_outcome(outcome, begun.ended).await
     }
 }
 

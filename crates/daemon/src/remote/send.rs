@@ -1,6 +1,6 @@
 //! `polity send`: sends a message to root or another agent and, with `--wait`, prints the messages that come back.
 
-use super::conversation::{Awaited, Telling, tell_outcome};
+use super::conversation::{Awaited, Ended, Telling, tell_outcome};
 use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
@@ -202,7 +202,7 @@ async fn wait(
         // The outcome of the task may be that of an earlier prompt.
         return tell_outcome(client, task, Outcome::Unanswered, form).await;
     }
-    telling.tell_outcome(outcome).await
+    telling.tell_outcome(outcome, Ended::Meanwhile).await
 }
 
 /// Returns a warning if an agent is paused, because it will not answer until it is resumed.
