@@ -62,7 +62,7 @@ fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
         "wants to call str_replace_editor",
         "+made by an agent",
         // No daemon runs now, so `polity approve` alone would fail.
-        "polity run --data data --resume on a terminal, or start polity serve --data data, then polity approve --data data q1",
+        "polity run --data data --resume on a terminal; without a terminal, start polity serve --data data, then polity approve --data data q1",
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }

@@ -54,7 +54,9 @@ pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -
     let commands = needing_daemon(process, &commands);
     match process {
         Process::Daemon | Process::Other => commands,
-        Process::Nothing => format!("polity run --resume{options} on a terminal, or {commands}"),
+        Process::Nothing => {
+            format!("polity run --resume{options} on a terminal; without a terminal, {commands}")
+        }
     }
 }
 
@@ -95,8 +97,8 @@ mod tests {
         check(Process::Daemon, "polity approve q4 --data d, or polity deny q4 --data d");
         check(
             Process::Nothing,
-            "polity run --resume --data d on a terminal, or start polity serve, then polity approve q4 --data d, or \
-             polity deny q4 --data d",
+            "polity run --resume --data d on a terminal; without a terminal, start polity serve, then polity approve q4 \
+             --data d, or polity deny q4 --data d",
         );
         check(
             Process::Other,
