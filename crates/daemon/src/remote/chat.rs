@@ -172,9 +172,12 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         // Remember the terminal mode before the line editor changes it. Dropping `_mode` restores the mode, even
         // after an error.
         let _mode = lines::Mode::note();
-        let before = written(&client).await?;
-        let (mut last, newest) = last_lines(&client, task.as_ref(), Page::now()).await?;
-        let others = other_questions(&client, task.as_ref().or(newest.as_ref())).await?;
+        // Until the line editor begins to read keys, Ctrl-C is a signal.
+        let told = client.waiting_aloud(complain);
+        let (before, past) = tokio::select! {
+            read = fetch_past(&told, task.as_ref()) => read?,
+            () = interruption.happened() => return Err(Failure::Left),
+        };
         let (lines, printer) = lines::typed(&before)?;
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat {
@@ -186,20 +189,6 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             printer: Arc::clone(&printer),
             leaving,
         };
-        let how_to_continue = newest.as_ref().and_then(|_| last.pop());
-        for words in last {
-            tell(&chat.printer, &words, Page::now())?;
-        }
-        if let Some(newest) = newest {
-            chat.show_unshown_in(newest).await?;
-        }
-        if let Some(words) = how_to_continue {
-            tell(&chat.printer, &words, Page::now())?;
-        }
-        for words in others {
-            chat.print(&words)?;
-        }
-        chat.print("/help lists the commands")?;
         let mut around = Around {
             lines,
             follow,
@@ -210,7 +199,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             leaves_since: None,
         };
         return tokio::select! {
-            code = chat.converse(&mut around) => code,
+            code = chat.begin(&mut around, past) => code,
             () = interruption.happened() => Err(Failure::Left),
         };
     }
@@ -221,6 +210,24 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
     }
+}
+
+/// What the chat shows when it begins.
+struct Past {
+    /// The last messages of the task.
+    last: Vec<String>,
+    /// The newest task, if the user named no task.
+    newest: Option<TaskId>,
+    /// The open questions of other tasks.
+    others: Vec<String>,
+}
+
+/// Fetches the lines that the user wrote in earlier chats, and what the chat shows when it begins.
+async fn fetch_past(client: &Client, task: Option<&TaskId>) -> Result<(Vec<String>, Past), Failure> {
+    let before = written(client).await?;
+    let (last, newest) = last_lines(client, task, Page::now()).await?;
+    let others = other_questions(client, task.or(newest.as_ref())).await?;
+    Ok((before, Past { last, newest, others }))
 }
 
 struct Chat {
@@ -394,6 +401,37 @@ enum Next {
 impl Chat {
     fn print(&self, text: &str) -> Result<(), Failure> {
         say(&self.printer, text)
+    }
+
+    /// Shows the past, and then runs an interactive chat.
+    async fn begin(&mut self, around: &mut Around, past: Past) -> Result<u8, Failure> {
+        let Past { mut last, newest, others } = past;
+        let how_to_continue = newest.as_ref().and_then(|_| last.pop());
+        for words in last {
+            tell(&self.printer, &words, Page::now())?;
+        }
+        while let Some(newest) = &newest {
+            match around.beside(self.show_unshown_in(newest.clone())).await? {
+                Heard::Done(shown) => {
+                    shown?;
+                    break;
+                }
+                Heard::TooLong => {
+                    if self.stays(around, None).await? == Stays::No {
+                        return Ok(0);
+                    }
+                }
+                Heard::Leave => return Ok(0),
+            }
+        }
+        if let Some(words) = how_to_continue {
+            tell(&self.printer, &words, Page::now())?;
+        }
+        for words in others {
+            self.print(&words)?;
+        }
+        self.print("/help lists the commands")?;
+        self.converse(around).await
     }
 
     /// Runs an interactive chat: handles lines and prints messages as they come.

@@ -38,6 +38,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// Returns lines that a test sends.
+    #[cfg(test)]
+    pub(super) fn sent(typed: mpsc::Receiver<Typed>) -> Self {
+        Self { typed, again: None }
+    }
+
     /// Waits for the next input; returns nothing after the end.
     pub(super) async fn next(&mut self) -> Option<Typed> {
         self.typed.recv().await

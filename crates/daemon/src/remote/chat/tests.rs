@@ -1,6 +1,11 @@
 use super::super::examples::messages;
 use super::*;
 use crate::output::terminal::harmless;
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use futures::stream;
+use tokio::sync::mpsc;
 
 #[test]
 fn lines_of_the_person() {
@@ -71,4 +76,50 @@ red <U+001B>[31m<U+0007> and
 more
 A model failed.
 "#);
+}
+
+/// A chat whose lines a test types.
+struct Scene {
+    chat: Chat,
+    around: Around,
+    keyboard: mpsc::Sender<Typed>,
+}
+
+impl Scene {
+    /// The routes lack only the event stream, which brings no events.
+    fn new(routes: Router) -> Self {
+        let events = async || Body::from_stream(stream::pending::<std::io::Result<&str>>());
+        let client = Client::in_process(routes.route("/api/events", get(events))).unwrap();
+        let printer = Arc::new(Mutex::new(Printer::Plain));
+        let (keyboard, typed) = mpsc::channel(1);
+        let around = Around {
+            lines: Lines::sent(typed),
+            follow: client.follow(0, EventFilter::default()),
+            printer: Arc::clone(&printer),
+            held: VecDeque::new(),
+            look: Look::WhenSomethingHappens,
+            live: Live::default(),
+            leaves_since: None,
+        };
+        let chat = Chat {
+            client: client.waiting(),
+            task: None,
+            workspace: None,
+            attached: Vec::new(),
+            asked: BTreeSet::new(),
+            printer,
+            leaving: Leaving::AtOnce,
+        };
+        Self { chat, around, keyboard }
+    }
+}
+
+#[tokio::test]
+async fn the_user_can_leave_while_the_chat_begins() {
+    let silent = Router::new().route("/api/messages", get(std::future::pending::<()>));
+    let Scene { mut chat, mut around, keyboard } = Scene::new(silent);
+    assert!(keyboard.try_send(Typed::Line("/quit".to_owned())).is_ok());
+    let past = Past { last: Vec::new(), newest: Some(TaskId::new("t-1")), others: Vec::new() };
+    let ended = tokio::time::timeout(Duration::from_secs(60), chat.begin(&mut around, past)).await;
+    assert!(matches!(ended, Ok(Ok(0))), "{ended:?}");
 }
