@@ -3,6 +3,7 @@
 
 mod lines;
 mod past;
+mod printer;
 
 use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
 use super::events::newest_event;
@@ -17,13 +18,17 @@ use crate::signals::Interruption;
 use crate::suggested::repeating;
 use crate::values::workspace;
 use clap::Args;
-use lines::{Lines, Printer, Typed};
+use lines::{Lines, Typed};
 use past::{history_in_words, last_lines, other_questions, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::approval::Answer;
-use polity_society::id::{AgentId, ApprovalId, TaskId};
-use polity_view::{ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, Order, TaskFilter};
-use std::collections::{BTreeSet, VecDeque};
+use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
+use polity_view::{
+    ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
+};
+use printer::{Printer, Shown};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -186,6 +191,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             workspace,
             attached: Vec::new(),
             asked: BTreeSet::new(),
+            handed: BTreeMap::new(),
             printer: Arc::clone(&printer),
             leaving,
         };
@@ -204,8 +210,16 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         };
     }
     let printer = Arc::new(Mutex::new(Printer::Plain));
-    let mut chat =
-        Chat { client, task, workspace, attached: Vec::new(), asked: BTreeSet::new(), printer, leaving };
+    let mut chat = Chat {
+        client,
+        task,
+        workspace,
+        attached: Vec::new(),
+        asked: BTreeSet::new(),
+        handed: BTreeMap::new(),
+        printer,
+        leaving,
+    };
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -238,6 +252,9 @@ struct Chat {
     attached: Vec<String>,
     /// The questions about calls that were printed already. Each question is printed only once.
     asked: BTreeSet<ApprovalId>,
+    /// The messages that the printer has got, but that are not marked as shown yet. If the user interrupts this, the
+    /// next attempt does not print them again.
+    handed: BTreeMap<MessageId, Shown>,
     printer: Arc<Mutex<Printer>>,
     leaving: Leaving,
 }
@@ -619,9 +636,9 @@ impl Chat {
     /// make calls.
     async fn show_unshown_in(&mut self, task: TaskId) -> Result<(), Failure> {
         for message in unshown(&self.client, Some(&task)).await? {
-            let page = Page::now();
-            tell(&self.printer, &in_words(&message, None, page), page)?;
+            self.show(&message).await?;
             self.client.mark_shown(&message.id).await?;
+            self.handed.remove(&message.id);
         }
         for approval in approvals::all(&self.client, Some(task), Some(ApprovalState::Open)).await? {
             if self.asked.insert(approval.id.clone()) {
@@ -630,6 +647,21 @@ impl Chat {
             }
         }
         Ok(())
+    }
+
+    /// Prints a message, and waits until it is on the terminal. Until then, the message must not be marked as shown:
+    /// nobody would see it if the chat ended.
+    async fn show(&mut self, message: &MessageView) -> Result<(), Failure> {
+        let shown = match self.handed.entry(message.id.clone()) {
+            Entry::Occupied(handed) => handed.into_mut(),
+            Entry::Vacant(new) => {
+                let page = Page::now();
+                let words = in_words(message, None, page);
+                let mut printer = self.printer.lock().unwrap_or_else(PoisonError::into_inner);
+                new.insert(printer.show(&words, page)?)
+            }
+        };
+        shown.happened().await
     }
 
     /// Fetches and formats the messages between the user and the agents in this task, oldest first.

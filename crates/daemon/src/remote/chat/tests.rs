@@ -1,10 +1,14 @@
 use super::super::examples::messages;
+use super::printer::tests::{Kept, onto};
 use super::*;
 use crate::output::terminal::harmless;
-use axum::Router;
 use axum::body::Body;
-use axum::routing::get;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use futures::stream;
+use polity_view::MessagePage;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 #[test]
@@ -83,6 +87,7 @@ struct Scene {
     chat: Chat,
     around: Around,
     keyboard: mpsc::Sender<Typed>,
+    terminal: Kept,
 }
 
 impl Scene {
@@ -90,7 +95,8 @@ impl Scene {
     fn new(routes: Router) -> Self {
         let events = async || Body::from_stream(stream::pending::<std::io::Result<&str>>());
         let client = Client::in_process(routes.route("/api/events", get(events))).unwrap();
-        let printer = Arc::new(Mutex::new(Printer::Plain));
+        let terminal = Kept::default();
+        let printer = Arc::new(Mutex::new(onto(terminal.clone())));
         let (keyboard, typed) = mpsc::channel(1);
         let around = Around {
             lines: Lines::sent(typed),
@@ -107,19 +113,48 @@ impl Scene {
             workspace: None,
             attached: Vec::new(),
             asked: BTreeSet::new(),
+            handed: BTreeMap::new(),
             printer,
             leaving: Leaving::AtOnce,
         };
-        Self { chat, around, keyboard }
+        Self { chat, around, keyboard, terminal }
     }
 }
 
 #[tokio::test]
 async fn the_user_can_leave_while_the_chat_begins() {
     let silent = Router::new().route("/api/messages", get(std::future::pending::<()>));
-    let Scene { mut chat, mut around, keyboard } = Scene::new(silent);
+    let Scene { mut chat, mut around, keyboard, .. } = Scene::new(silent);
     assert!(keyboard.try_send(Typed::Line("/quit".to_owned())).is_ok());
     let past = Past { last: Vec::new(), newest: Some(TaskId::new("t-1")), others: Vec::new() };
     let ended = tokio::time::timeout(Duration::from_secs(60), chat.begin(&mut around, past)).await;
     assert!(matches!(ended, Ok(Ok(0))), "{ended:?}");
+}
+
+/// The daemon does not answer the first request that marks the message as shown.
+#[tokio::test]
+async fn a_message_is_printed_once_even_if_the_user_interrupts_its_marking() {
+    let page = MessagePage { messages: vec![messages()[1].clone()], next: None };
+    let (ask, mut asked) = mpsc::unbounded_channel();
+    let answers = Arc::new(AtomicBool::new(false));
+    let mark = async move || {
+        ask.send(()).unwrap();
+        if !answers.swap(true, Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        Json(json!({}))
+    };
+    let routes = Router::new()
+        .route("/api/messages", get(async move || Json(page)))
+        .route("/api/messages/{id}/shown", post(mark))
+        .route("/api/approvals", get(async || Json(json!({"approvals": []}))));
+    let Scene { mut chat, terminal, .. } = Scene::new(routes);
+    tokio::select! {
+        _ = chat.show_unshown_in(TaskId::new("t-1")) => panic!("the message cannot be marked"),
+        _ = asked.recv() => {}
+    }
+    let again = tokio::time::timeout(Duration::from_secs(60), chat.show_unshown_in(TaskId::new("t-1"))).await;
+    assert!(matches!(again, Ok(Ok(()))), "{again:?}");
+    assert!(chat.handed.is_empty());
+    assert_eq!(terminal.text().matches("one moment").count(), 1, "{}", terminal.text());
 }
