@@ -190,6 +190,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             task,
             workspace,
             attached: Vec::new(),
+            sending: None,
             asked: BTreeSet::new(),
             handed: BTreeMap::new(),
             printer: Arc::clone(&printer),
@@ -215,6 +216,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         task,
         workspace,
         attached: Vec::new(),
+        sending: None,
         asked: BTreeSet::new(),
         handed: BTreeMap::new(),
         printer,
@@ -250,6 +252,9 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
+    /// The message that is being sent. If the user interrupts this and stays, the chat sends it again with the same key,
+    /// because the daemon may have accepted it.
+    sending: Option<NewMessage>,
     /// The questions about calls that were printed already. Each question is printed only once.
     asked: BTreeSet<ApprovalId>,
     /// The messages that the printer has got, but that are not marked as shown yet. If the user interrupts this, the
@@ -379,13 +384,30 @@ async fn after(leaves_since: Option<Instant>) {
     }
 }
 
+/// An operation that took too long when the user wanted to leave.
+#[derive(Clone, Copy, Debug)]
+enum Dropped<'a> {
+    /// The sending of a message. If the user stays, it is sent again.
+    Message(&'a str),
+    /// What another line of the user asked for.
+    Line(&'a str),
+}
+
 /// Returns what the chat says before the society ends with unfinished work; nothing if no work is unfinished. `work`
-/// says what is unfinished. `dropped` is the line of the user whose operation took too long.
-fn warning(work: Option<&str>, dropped: Option<&str>) -> Option<String> {
+/// says what is unfinished.
+fn warning(work: Option<&str>, dropped: Option<Dropped<'_>>) -> Option<String> {
     let mut lines = Vec::new();
-    if let Some(line) = dropped {
-        let line = one_line(line, DROPPED_CHARS);
-        lines.push(format!("polity: interrupted, so perhaps this has not happened: {line}"));
+    match dropped {
+        Some(Dropped::Message(text)) => {
+            let text = one_line(text, DROPPED_CHARS);
+            let words = "perhaps not sent; the chat sends it again, and it counts once";
+            lines.push(format!("polity: {words}: {text}"));
+        }
+        Some(Dropped::Line(line)) => {
+            let line = one_line(line, DROPPED_CHARS);
+            lines.push(format!("polity: interrupted, so perhaps this has not happened: {line}"));
+        }
+        None => {}
     }
     if let Some(words) = work {
         lines.push(format!("polity: {words}"));
@@ -403,6 +425,14 @@ fn warning(work: Option<&str>, dropped: Option<&str>) -> Option<String> {
 enum Stays {
     Yes,
     No,
+}
+
+/// What an interactive chat does next.
+enum Work {
+    /// Sends a message again, because the user has interrupted its sending.
+    SendAgain,
+    /// Executes a line of the user.
+    Line(String),
 }
 
 /// What the chat does after a line of the user.
@@ -466,12 +496,18 @@ impl Chat {
                     Heard::TooLong => around.look = Look::Now,
                     Heard::Leave => return Ok(0),
                 }
-            } else if let Some(line) = around.held.pop_front() {
-                match around.beside(self.take(&line)).await? {
+            } else if let Some(work) = self.next_work(around) {
+                match around.beside(self.carry_out(&work)).await? {
                     Heard::Done(Ok(Next::Leave)) | Heard::Leave => return Ok(0),
                     Heard::Done(Ok(Next::Said | Next::Line)) => {}
                     Heard::TooLong => {
-                        if self.stays(around, Some(&line)).await? == Stays::No {
+                        let sending = self.sending.as_ref().map(|letter| letter.text.clone());
+                        let dropped = match (&sending, &work) {
+                            (Some(text), _) => Some(Dropped::Message(text)),
+                            (None, Work::Line(line)) => Some(Dropped::Line(line)),
+                            (None, Work::SendAgain) => None,
+                        };
+                        if self.stays(around, dropped).await? == Stays::No {
                             return Ok(0);
                         }
                     }
@@ -497,9 +533,27 @@ impl Chat {
         }
     }
 
+    /// Returns what to do next, if the user has typed a line or has interrupted the sending of a message.
+    fn next_work(&self, around: &mut Around) -> Option<Work> {
+        match self.sending {
+            Some(_) => Some(Work::SendAgain),
+            None => around.held.pop_front().map(Work::Line),
+        }
+    }
+
+    async fn carry_out(&mut self, work: &Work) -> Result<Next, Failure> {
+        match work {
+            Work::SendAgain => {
+                self.send().await?;
+                Ok(Next::Said)
+            }
+            Work::Line(line) => self.take(line).await,
+        }
+    }
+
     /// Decides whether the user, who wants to leave, stays once more: if the society would end with unfinished work, the
-    /// chat says so first. `dropped` is the line whose operation took too long.
-    async fn stays(&mut self, around: &mut Around, dropped: Option<&str>) -> Result<Stays, Failure> {
+    /// chat says so first.
+    async fn stays(&mut self, around: &mut Around, dropped: Option<Dropped<'_>>) -> Result<Stays, Failure> {
         around.leaves_since = None;
         match self.leaving {
             Leaving::AtOnce | Leaving::AfterWarning => return Ok(Stays::No),
@@ -615,7 +669,16 @@ impl Chat {
             workspace: self.workspace.clone().filter(|_| self.task.is_none()),
             key: IdempotencyKey::mint(),
         };
-        let posted = self.client.send(&letter).await?;
+        self.sending = Some(letter);
+        self.send().await
+    }
+
+    /// Sends the message that is being sent, perhaps once more.
+    async fn send(&mut self) -> Result<(), Failure> {
+        let Some(letter) = self.sending.clone() else { return Ok(()) };
+        let posted = self.client.send(&letter).await;
+        self.sending = None;
+        let posted = posted?;
         self.attached.clear();
         for warning in &posted.warnings {
             self.print(&format!("warning: {}", repeating(&warning.text)))?;

@@ -3,10 +3,12 @@ use super::printer::tests::{Kept, onto};
 use super::*;
 use crate::output::terminal::harmless;
 use axum::body::Body;
+use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::stream;
-use polity_view::MessagePage;
+use polity_society::message::MessageState;
+use polity_view::{MessagePage, Posted};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
@@ -58,13 +60,13 @@ fn who_leaves_during_an_operation_is_warned_too() {
     // The daemon does not tell what is unfinished, but the line itself is.
     check(
         None,
-        Some("/attach\nfilm.mp4"),
+        Some(Dropped::Line("/attach\nfilm.mp4")),
         Some(
             "polity: interrupted, so perhaps this has not happened: /attach film.mp4\npolity: /quit once more leaves \
              now",
         ),
     );
-    let both = warning(Some("1 task is unfinished"), Some("hello")).unwrap();
+    let both = warning(Some("1 task is unfinished"), Some(Dropped::Line("hello"))).unwrap();
     assert!(both.contains("hello\npolity: 1 task is unfinished\n"), "{both}");
 }
 
@@ -112,6 +114,7 @@ impl Scene {
             task: None,
             workspace: None,
             attached: Vec::new(),
+            sending: None,
             asked: BTreeSet::new(),
             handed: BTreeMap::new(),
             printer,
@@ -157,4 +160,45 @@ async fn a_message_is_printed_once_even_if_the_user_interrupts_its_marking() {
     assert!(matches!(again, Ok(Ok(()))), "{again:?}");
     assert!(chat.handed.is_empty());
     assert_eq!(terminal.text().matches("one moment").count(), 1, "{}", terminal.text());
+}
+
+/// The daemon does not answer the first request that sends the message.
+#[tokio::test]
+async fn an_interrupted_message_is_sent_again_with_its_key_if_the_user_stays() {
+    let posted = Posted {
+        id: MessageId::from_sequence(7),
+        task: TaskId::new("t-1"),
+        state: MessageState::Queued,
+        to: AgentId::root(),
+        duplicate: true,
+        warnings: Vec::new(),
+    };
+    let (tell, mut keys) = mpsc::unbounded_channel();
+    let answers = Arc::new(AtomicBool::new(false));
+    let take = async move |headers: HeaderMap| {
+        tell.send(headers["idempotency-key"].clone()).unwrap();
+        if !answers.swap(true, Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        Json(posted)
+    };
+    let Scene { mut chat, mut around, keyboard, terminal } =
+        Scene::new(Router::new().route("/api/messages", post(take)));
+    chat.leaving = Leaving::WithWarning;
+    let user = async {
+        let types = async |line: &str| keyboard.send(Typed::Line(line.to_owned())).await.is_ok();
+        assert!(types("hello").await);
+        let first = keys.recv().await;
+        assert!(types("/quit").await);
+        assert_eq!(keys.recv().await, first);
+        assert!(types("/quit").await);
+    };
+    let both = async { tokio::join!(chat.converse(&mut around), user) };
+    let ended = tokio::time::timeout(Duration::from_secs(60), both).await;
+    assert!(matches!(ended, Ok((Ok(0), ()))), "{ended:?}");
+    assert_eq!((&chat.task, &chat.sending), (&Some(TaskId::new("t-1")), &None));
+    // The printer has printed everything when it is dropped.
+    drop((chat, around));
+    let told = terminal.text();
+    assert!(told.contains("perhaps not sent; the chat sends it again, and it counts once: hello"), "{told}");
 }
