@@ -3,7 +3,6 @@
 
 use super::terminal::harmless;
 use super::text::one_line;
-use super::width::width;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -77,19 +76,10 @@ impl Cell {
     }
 }
 
-/// Formats rows as lines with aligned columns. Columns that are empty in all rows are left out. On a terminal that is
-/// narrower than the table, shortens the widest columns. In a pipe, the texts stay whole.
-pub(crate) fn table(rows: &[Vec<Cell>]) -> String {
-    // The results of tests must not depend on the terminal in which somebody runs them.
-    table_within(rows, if cfg!(test) { None } else { width() })
-}
-
-/// Formats rows as [`table`] does, but does not shorten any column.
-pub(crate) fn whole_table(rows: &[Vec<Cell>]) -> String {
-    table_within(rows, None)
-}
-
-fn table_within(rows: &[Vec<Cell>], columns: Option<usize>) -> String {
+/// Formats rows as lines with aligned columns. Columns that are empty in all rows are left out. If the table is wider
+/// than a terminal with this many columns, shortens the widest columns. Without a width, as in a pipe, the texts stay
+/// whole.
+pub(crate) fn table(rows: &[Vec<Cell>], columns: Option<usize>) -> String {
     let mut widths = widths(rows);
     let Some(columns) = columns else { return lines(rows, &widths) };
     let named = named(rows, widths.len());
@@ -195,7 +185,7 @@ mod tests {
     fn check(rows: &[&[&str]], expect: &str) {
         let rows: Vec<Vec<Cell>> =
             rows.iter().map(|row| row.iter().map(|text| Cell::new(NAME, text)).collect()).collect();
-        assert_eq!(without_styles(&table(&rows)), expect);
+        assert_eq!(without_styles(&table(&rows, None)), expect);
     }
 
     #[test]
@@ -218,7 +208,7 @@ mod tests {
             row("t-2", "2026-01-01 00:00:01", "请看看这张图片，然后说出上面写了什么"),
         ];
         let check = |columns: Option<usize>, expect: [&str; 2]| {
-            assert_eq!(without_styles(&table_within(&rows, columns)), expect.join("\n"), "{columns:?}");
+            assert_eq!(without_styles(&table(&rows, columns)), expect.join("\n"), "{columns:?}");
         };
         let whole = [
             "t-1  2026-01-01 00:00:00  count the pages of this book",
@@ -244,7 +234,7 @@ mod tests {
         // A name stays whole, however wide it is.
         let name = "n".repeat(60);
         let rows = [vec![Cell::new(NAME, &name), Cell::new(PLAIN, &"x".repeat(30))]];
-        let shown = without_styles(&table_within(&rows, Some(70)));
+        let shown = without_styles(&table(&rows, Some(70)));
         assert_eq!(shown, format!("{name}  {}…", "x".repeat(SHORT - 1)));
     }
 
@@ -256,7 +246,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_in_a_cell_is_obeyed(text in any::<String>()) {
-            let shown = without_styles(&table(&[vec![Cell::new(BAD, &text), Cell::new(DIM, &text)]]));
+            let row = vec![Cell::new(BAD, &text), Cell::new(DIM, &text)];
+            let shown = without_styles(&table(&[row], None));
             prop_assert!(!shown.contains(|character: char| character.is_control()), "{shown:?}");
             // `without_styles` has removed only our own styles, and no part of the text.
             let plain = harmless(&one_line(&text, CELL_CHARS)).into_owned();

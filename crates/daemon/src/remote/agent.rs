@@ -6,6 +6,7 @@ use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Page;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table, whole_line};
+use crate::output::width::width;
 use crate::output::{bytes, complain, print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
@@ -81,7 +82,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     } else {
         let detail = client.agent(&id).await?;
         let commands = client.commands(&CommandFilter { agent: Some(id), task: None }).await?;
-        arguments.shape.one(&detail, |detail| in_words(detail, &commands, now()))?;
+        arguments.shape.one(&detail, |detail| in_words(detail, &commands, now(), width()))?;
     }
     Ok(0)
 }
@@ -107,9 +108,9 @@ pub(crate) async fn whole_conversation(
 const OLDER: &str = "and older ones";
 
 /// Formats all details of an agent, and its running commands. `now` is the time in milliseconds since 1970.
-fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String {
+fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64, columns: Option<usize>) -> String {
     let agent = &detail.agent;
-    let mut parts = vec![table(&[agents::row("", agent, now)])];
+    let mut parts = vec![table(&[agents::row("", agent, now)], columns)];
     if let Some(parent) = &agent.parent {
         parts.push(line("hired by", &format!("{parent}, {}", moment(agent.created_at))));
     }
@@ -146,7 +147,7 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     }
     if !commands.is_empty() {
         parts.push(painted(NAME, "running commands"));
-        parts.extend(commands.iter().map(|command| command_in_words(command, now)));
+        parts.extend(commands.iter().map(|command| command_in_words(command, now, columns)));
     }
     if let Some(prompt) = &detail.role_prompt {
         parts.push(format!("{}\n{}", painted(NAME, "role"), block("    ", prompt)));
@@ -157,7 +158,7 @@ fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String 
     if !detail.contacts.is_empty() {
         let rows: Vec<Vec<Cell>> = detail.contacts.iter().map(contact).collect();
         let head = if detail.more_contacts { "contacts, without older ones" } else { "contacts" };
-        parts.push(format!("{}\n{}", painted(NAME, head), table(&rows)));
+        parts.push(format!("{}\n{}", painted(NAME, head), table(&rows, columns)));
     }
     parts.join("\n")
 }
@@ -200,7 +201,7 @@ fn place_in_words(place: Option<&str>, by: Option<&AgentId>) -> String {
 }
 
 /// Formats a running command: its id, how long it has been running, what it uses, and the end of its output.
-fn command_in_words(command: &CommandView, now: i64) -> String {
+fn command_in_words(command: &CommandView, now: i64, columns: Option<usize>) -> String {
     let id = command.id.as_ref().map_or("in the foreground", |id| id.as_str());
     let plural = if command.processes == 1 { "" } else { "es" };
     let uses = format!("{} process{plural}, {} of memory", command.processes, bytes(command.memory_bytes));
@@ -211,7 +212,8 @@ fn command_in_words(command: &CommandView, now: i64) -> String {
         Cell::new(DIM, &facts.join(", ")),
     ];
     let output = block("        ", &command.output);
-    [table(&[row]), output].into_iter().filter(|lines| !lines.is_empty()).collect::<Vec<_>>().join("\n")
+    let lines = [table(&[row], columns), output];
+    lines.into_iter().filter(|lines| !lines.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn contact(contact: &ContactView) -> Vec<Cell> {
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_agent_in_words() {
-        insta::assert_snapshot!(without_styles(&in_words(&detail(), &commands(), NOW)), @r#"
+        insta::assert_snapshot!(without_styles(&in_words(&detail(), &commands(), NOW, None)), @r#"
 agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
   hired by: root, 1970-01-01 00:00:00
   model: local/qwen3-vl:8b

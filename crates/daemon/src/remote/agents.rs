@@ -6,6 +6,7 @@ use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
+use crate::output::width::width;
 use clap::Args;
 use polity_society::content::{Capability, Direction};
 use polity_society::id::AgentId;
@@ -66,12 +67,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
         Some(_) | None => Vec::new(),
     };
-    arguments.shape.list(&agents, "there are no such agents", |agents| words(agents, &others, now()))?;
+    arguments.shape.list(&agents, "there are no such agents", |agents| {
+        words(agents, &others, now(), width())
+    })?;
     Ok(0)
 }
 
 /// Formats agents as a tree. `others` is what root does in the tasks that its own row does not show.
-fn words(agents: &[AgentView], others: &[InTask], now: i64) -> String {
+fn words(agents: &[AgentView], others: &[InTask], now: i64, columns: Option<usize>) -> String {
     let branches = tree(agents);
     let mut rows = Vec::with_capacity(branches.len() + others.len());
     for (place, branch) in branches.iter().enumerate() {
@@ -82,7 +85,7 @@ fn words(agents: &[AgentView], others: &[InTask], now: i64) -> String {
             rows.extend(others.iter().map(|other| in_task(rail, other, now)));
         }
     }
-    table(&rows)
+    table(&rows, columns)
 }
 
 /// Formats what root does in a task as a row below the row of root.
@@ -179,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_tree_in_words() {
-        insta::assert_snapshot!(without_styles(&table(&rows(&agents(), NOW))), @r#"
+        insta::assert_snapshot!(without_styles(&table(&rows(&agents(), NOW), None)), @r#"
 root                                                  waiting for agent-sae2, 1 min 5 s                                          local  3 calls, 4800 + 81 tokens
 ├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged                           1 message waits  local
@@ -196,7 +199,8 @@ root                                                  waiting for agent-sae2, 1 
             doing: Doing::Ready { task: TaskId::new(task), since: NOW },
         };
         let root = agent("root", None);
-        let shown = |agents: &[AgentView]| without_styles(&words(agents, &[other("t-7"), other("t-8")], NOW));
+        let others = [other("t-7"), other("t-8")];
+        let shown = |agents: &[AgentView]| without_styles(&words(agents, &others, NOW, None));
         insta::assert_snapshot!(shown(std::slice::from_ref(&root)), @r#"
 root                            idle   local
       and in t-7 “what is it?”  ready
@@ -231,7 +235,7 @@ root                              idle   local
         let agents = agents();
         let some: Vec<AgentView> =
             agents.into_iter().filter(|agent| agent.state == AgentState::Thinking).collect();
-        insta::assert_snapshot!(without_styles(&table(&rows(&some, NOW))), @r#"agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
+        insta::assert_snapshot!(without_styles(&table(&rows(&some, NOW), None)), @r#"agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use super::words::now;
 use super::{At, Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
+use crate::output::width::width;
 use crate::output::{complain, print, print_json};
 use anstyle::Style;
 use clap::Args;
@@ -87,7 +88,9 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     if arguments.permissions {
         let permissions = client.permissions().await?;
-        arguments.shape.list(&permissions, "there are no permissions", permissions_in_words)?;
+        arguments.shape.list(&permissions, "there are no permissions", |permissions| {
+            permissions_in_words(permissions, width())
+        })?;
         return Ok(0);
     }
     let state = (!arguments.all).then_some(ApprovalState::Open);
@@ -216,9 +219,9 @@ fn state_style(state: ApprovalState) -> Style {
     }
 }
 
-fn permissions_in_words(permissions: &[PermissionView]) -> String {
+fn permissions_in_words(permissions: &[PermissionView], columns: Option<usize>) -> String {
     let rows: Vec<Vec<Cell>> = permissions.iter().map(permission_row).collect();
-    table(&rows)
+    table(&rows, columns)
 }
 
 fn permission_row(permission: &PermissionView) -> Vec<Cell> {
@@ -260,6 +263,6 @@ mod tests {
             created_at: 0,
         };
         let permissions = [permission(None), permission(Some("t-abc"))];
-        insta::assert_snapshot!(without_styles(&permissions_in_words(&permissions)));
+        insta::assert_snapshot!(without_styles(&permissions_in_words(&permissions, None)));
     }
 }

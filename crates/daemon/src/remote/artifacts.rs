@@ -6,6 +6,7 @@ use super::{At, Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, table};
 use crate::output::terminal::is_obeyed;
+use crate::output::width::width;
 use crate::output::{Meter, complain, print};
 use clap::{Args, Subcommand};
 use polity_client::{Client, Progress};
@@ -82,7 +83,7 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
     };
     let mut artifacts = client.artifacts(&filter).await?.artifacts;
     artifacts.reverse();
-    arguments.shape.list(&artifacts, "there are no such artifacts", words)?;
+    arguments.shape.list(&artifacts, "there are no such artifacts", |artifacts| words(artifacts, width()))?;
     Ok(0)
 }
 
@@ -100,9 +101,9 @@ pub(crate) async fn one(command: Command) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn words(artifacts: &[ArtifactView]) -> String {
+fn words(artifacts: &[ArtifactView], columns: Option<usize>) -> String {
     let rows: Vec<Vec<Cell>> = artifacts.iter().map(row).collect();
-    table(&rows)
+    table(&rows, columns)
 }
 
 fn row(artifact: &ArtifactView) -> Vec<Cell> {
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn artifacts_in_words() {
-        insta::assert_snapshot!(without_styles(&words(&artifacts())), @r#"
+        insta::assert_snapshot!(without_styles(&words(&artifacts(), None)), @r#"
 artifact:mmpqmm6wc2  1970-01-01 00:00:00  user        task-4x2k       image/png      930 bytes  picture.png
 artifact:z67sthacvx  1970-01-01 00:00:00  agent-sae2  task-4x2k       text/markdown  12.3 kB    report
 artifact:abc         1970-01-01 00:00:00  user        sent to nobody  image/png      930 bytes  red <U+001B>[31m<U+0007> and more

@@ -4,6 +4,7 @@ use super::words::usage;
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, BUSY, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
+use crate::output::width::width;
 use crate::output::{Form, show};
 use anstyle::Style;
 use clap::Args;
@@ -37,23 +38,24 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
             } else {
                 client.service(&id).await?
             };
-            arguments.shape.one(&service, one)?;
+            arguments.shape.one(&service, |service| one(service, width()))?;
         }
         None => {
-            arguments.shape.list(&client.services().await?, "there are no services", words)?;
+            let services = client.services().await?;
+            arguments.shape.list(&services, "there are no services", |services| words(services, width()))?;
             let servers = client.servers().await?;
             // With `--json`, each line is a service, so the MCP servers are left out; programs get them from the API.
             if arguments.shape.form() == Form::Text && !servers.is_empty() {
-                show(&in_words(&servers))?;
+                show(&in_words(&servers, width()))?;
             }
         }
     }
     Ok(0)
 }
 
-fn words(services: &[ServiceView]) -> String {
+fn words(services: &[ServiceView], columns: Option<usize>) -> String {
     let rows: Vec<Vec<Cell>> = services.iter().map(row).collect();
-    table(&rows)
+    table(&rows, columns)
 }
 
 fn row(service: &ServiceView) -> Vec<Cell> {
@@ -70,9 +72,9 @@ fn row(service: &ServiceView) -> Vec<Cell> {
     ]
 }
 
-fn in_words(servers: &[ServerView]) -> String {
+fn in_words(servers: &[ServerView], columns: Option<usize>) -> String {
     let rows: Vec<Vec<Cell>> = servers.iter().map(server_row).collect();
-    format!("\nMCP servers\n{}", table(&rows))
+    format!("\nMCP servers\n{}", table(&rows, columns))
 }
 
 fn server_row(server: &ServerView) -> Vec<Cell> {
@@ -143,8 +145,8 @@ fn state(service: &ServiceView) -> (Style, String) {
 }
 
 /// Formats all details of a service, one per line.
-fn one(service: &ServiceView) -> String {
-    let mut lines = vec![words(std::slice::from_ref(service))];
+fn one(service: &ServiceView, columns: Option<usize>) -> String {
+    let mut lines = vec![words(std::slice::from_ref(service), columns)];
     let mut line = |name: &str, value: String| {
         lines.push(format!("  {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, &value)));
     };
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn services_in_words() {
-        insta::assert_snapshot!(without_styles(&words(&services())), @r#"
+        insta::assert_snapshot!(without_styles(&words(&services(), None)), @r#"
 local  qwen3-vl:8b  default  text, vision → text  1 in progress, 2 waiting                                     2 agents  15 calls, 24000 + 405 tokens
 cloud  gpt-5-mini            text, vision → text  suspended after failures: red <U+001B>[31m<U+0007> and more
 slow   qwen3-vl:8b           text, vision → text  asked for a pause of 1.5 s                                   1 agent   15 calls, 24000 + 405 tokens
@@ -213,7 +215,7 @@ slow   qwen3-vl:8b           text, vision → text  asked for a pause of 1.5 s  
             server("dead", ServerCondition::Restarting, None, Some("its process exited with code 3")),
             server("off", ServerCondition::NotRunning, None, None),
         ];
-        insta::assert_snapshot!(without_styles(&in_words(&servers)), @r"
+        insta::assert_snapshot!(without_styles(&in_words(&servers, None)), @r"
 MCP servers
 git   12 tools                        connected
 hub   50 tools, 3 left out  mcp:code  connected
@@ -226,7 +228,7 @@ off                                   no daemon is running
     #[test]
     fn a_service_in_words() {
         let services = services();
-        insta::assert_snapshot!(without_styles(&one(&services[1])), @r#"
+        insta::assert_snapshot!(without_styles(&one(&services[1], None)), @r#"
 cloud  gpt-5-mini  text, vision → text  suspended after failures: red <U+001B>[31m<U+0007> and more
   name: Cloud
   address: https://api.example.com/v1

@@ -4,7 +4,8 @@ use super::words::{moment, standing, usage, variant};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::Form;
-use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table, whole_table};
+use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table};
+use crate::output::width::width;
 use clap::Args;
 use polity_society::id::TaskId;
 use polity_view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
@@ -53,20 +54,20 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         (false, None) => Finished::Counted,
         (true, _) | (_, Some(_)) => Finished::Listed,
     };
-    arguments.shape.list(&tasks, "there are no such tasks", |tasks| listed(tasks, finished))?;
+    arguments.shape.list(&tasks, "there are no such tasks", |tasks| listed(tasks, finished, width()))?;
     Ok(0)
 }
 
 /// Formats tasks, one per line: first those in which something is left to do, then the finished ones or their number.
 /// If all tasks are finished, lists them even if `finished` asks for their number.
-fn listed(tasks: &[TaskView], finished: Finished) -> String {
+fn listed(tasks: &[TaskView], finished: Finished, columns: Option<usize>) -> String {
     let (mut shown, over): (Vec<&TaskView>, Vec<&TaskView>) = tasks.iter().partition(|task| is_active(task));
     let folds = finished == Finished::Counted && !shown.is_empty() && !over.is_empty();
     if !folds {
         shown.extend(&over);
     }
     let rows: Vec<Vec<Cell>> = shown.into_iter().map(row).collect();
-    let table = table(&rows);
+    let table = table(&rows, columns);
     if !folds {
         return table;
     }
@@ -85,7 +86,7 @@ pub(super) fn is_active(task: &TaskView) -> bool {
 /// Formats tasks, one per line. The lines are not shortened.
 pub(crate) fn words(tasks: &[TaskView]) -> String {
     let rows: Vec<Vec<Cell>> = tasks.iter().map(row).collect();
-    whole_table(&rows)
+    table(&rows, None)
 }
 
 fn row(task: &TaskView) -> Vec<Cell> {
@@ -140,7 +141,7 @@ task-4x2k  1970-01-01 00:00:00  open                                            
         // The list begins with two finished tasks. One of the two active tasks waits for an answer of the user.
         let all = tasks();
         let check = |tasks: &[TaskView], finished, expect: &[&str]| {
-            let listed = without_styles(&listed(tasks, finished));
+            let listed = without_styles(&listed(tasks, finished, None));
             let lines: Vec<&str> = listed.lines().map(|line| line.split("  ").next().unwrap()).collect();
             assert_eq!(lines, expect);
         };

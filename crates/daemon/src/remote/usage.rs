@@ -4,6 +4,7 @@ use super::words;
 use super::{Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, painted, table};
+use crate::output::width::width;
 use clap::Args;
 use polity_view::{UsageFilter, UsageSum, UsageView};
 
@@ -30,11 +31,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         agent: named_party(&client, arguments.agent).await?,
     };
     let usage = client.usage(&filter).await?;
-    arguments.shape.one(&usage, in_words)?;
+    arguments.shape.one(&usage, |usage| in_words(usage, width()))?;
     Ok(0)
 }
 
-fn in_words(usage: &UsageView) -> String {
+fn in_words(usage: &UsageView, columns: Option<usize>) -> String {
     let spent = |usage: &UsageSum| match words::usage(usage) {
         nothing if nothing.is_empty() => "nothing".to_owned(),
         something => something,
@@ -42,7 +43,7 @@ fn in_words(usage: &UsageView) -> String {
     let mut parts = vec![painted(PLAIN, &format!("in all: {}", spent(&usage.total)))];
     let mut part = |name: &str, rows: Vec<Vec<Cell>>| {
         if !rows.is_empty() {
-            parts.push(format!("{}\n{}", painted(DIM, name), table(&rows)));
+            parts.push(format!("{}\n{}", painted(DIM, name), table(&rows, columns)));
         }
     };
     let row = |name: String, usage: &UsageSum| {
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn usage_in_words() {
-        insta::assert_snapshot!(without_styles(&in_words(&usage())), @r#"
+        insta::assert_snapshot!(without_styles(&in_words(&usage(), None)), @r#"
 in all: 15 calls, 24000 + 405 tokens, 0.0123
 by task
   task-4x2k  15 calls, 24000 + 405 tokens

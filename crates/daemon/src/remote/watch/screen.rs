@@ -1,7 +1,7 @@
 //! Formats the screen of `polity watch` as lines.
 
 use crate::output::clipped;
-use crate::output::table::{BAD, Cell, DIM, NAME, painted, whole_table};
+use crate::output::table::{BAD, Cell, DIM, NAME, painted, table};
 use crate::remote::agents::{rows, tree};
 use crate::remote::live::Saying;
 use polity_society::id::{AgentId, TaskId};
@@ -101,7 +101,7 @@ pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
         // A separate column, beside what the agent is doing, shows the text that its model is writing.
         row.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
     }
-    let tree = whole_table(&rows);
+    let tree = table(&rows, None);
     let tree: Vec<&str> = tree.lines().collect();
     // The tree may take half of the screen, and also the lines that the events leave free.
     let wanted = left.saturating_sub(state.happened.len()).max(left.div_ceil(2));
