@@ -211,6 +211,37 @@ fn a_chat_begins_with_what_arrived_before_it() {
     assert_eq!(arrived()[0]["state"], "done");
 }
 
+/// The user leaves while the chat still shows what arrived before it. Each answer is on the terminal, or the next command
+/// shows it.
+#[test]
+fn who_leaves_a_chat_that_has_just_begun_loses_no_answer() {
+    const ANSWERS: usize = 8;
+    let count = AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| {
+        Answer::say(format!("answer-{}-ends", count.fetch_add(1, Ordering::Relaxed)))
+    });
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "question 0"]);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let unshown = || rows(&polity, &["messages", "--unshown"]);
+    for number in 1..=ANSWERS {
+        wait_until("the answer has arrived", || unshown().len() == number);
+        if number < ANSWERS {
+            told(&polity, &["send", &format!("question {number}"), "--task", &task]);
+        }
+    }
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--task", &task, "--data", "data"]);
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    let shown = plain(&running.wait().expect_code(0).stdout);
+    let left = unshown();
+    for number in 0..ANSWERS {
+        let answer = format!("answer-{number}-ends");
+        let is_left = left.iter().any(|message| message["text"] == *answer);
+        assert!(is_left || shown.contains(&answer), "{answer} is lost: {shown}");
+    }
+}
+
 #[test]
 fn a_chat_shows_answers_while_they_arrive() {
     let server = ScriptedServer::start(half_an_answer);
