@@ -19,6 +19,7 @@ import { nowOf } from "./now.mjs";
 import { stuckOf } from "./stuck.mjs";
 import { tasksOf } from "./tasks.mjs";
 import { rightsOf } from "./rights.mjs";
+import { silentOf } from "./silent.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
@@ -771,6 +772,7 @@ try {
   await tasksOf(browser, BINARY, says);
   await nowOf(browser, BINARY, says);
   await stuckOf(browser, BINARY, says);
+  await silentOf(browser, BINARY, says);
   await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says, skips);
