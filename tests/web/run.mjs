@@ -526,6 +526,31 @@ async function staysPut(page, daemon) {
   assert.ok(failures > 3);
   await page.unroute(messagesRead);
 
+  says("the end of the conversation stays in sight when the list grows while it scrolls, and only then");
+  const scroll = page.locator(".page-conversation .scroll");
+  const below = () => scroll.evaluate((one) => Math.round(one.scrollHeight - one.scrollTop - one.clientHeight));
+  const scrollBy = (by) => scroll.evaluate((one, pixels) => new Promise((resolve) => {
+    one.addEventListener("scroll", resolve, { once: true });
+    one.scrollTop += pixels;
+  }), by);
+  /** Makes the last message higher, as a picture does when it is loaded. Before that, scrolls in the same moment. */
+  const grow = (height, by) => scroll.evaluate((one, [pixels, more]) => {
+    one.scrollTop += more;
+    one.querySelector(".message:last-child").style.minHeight = pixels;
+  }, [height, by]);
+  const drawn = () => page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+  await until("the end is in sight", async () => (await below()) <= 1);
+  // Such a small distance still counts as the end.
+  await scrollBy(-40);
+  await grow("600px", 40);
+  await until("the end is in sight again", async () => (await below()) <= 1);
+  await scrollBy(-200);
+  await grow("900px", 0);
+  await drawn();
+  assert.ok(await below() >= 500, "the list has left the place to which the person has scrolled");
+  await grow("", 0);
+  await until("the end is in sight once more", async () => (await below()) <= 1);
+
   says("a hidden page holds no stream, and shows everything when it is visible again");
   const look = (hidden) => page.evaluate((now) => {
     Object.defineProperty(document, "hidden", { value: now, configurable: true });

@@ -8,6 +8,9 @@ import { withSociety } from "./support/society.mjs";
 /** A text of 30,000 characters, in numbered lines. */
 const LONG = Array.from({ length: 1500 }, (_, at) => `${`第 ${at + 1} 行`.padEnd(19, "。")}\n`).join("").trimEnd().padEnd(30_000, "完");
 
+/** The title of a task, too long for one line on a phone. */
+const TITLE = "这个任务的题目很长".repeat(7);
+
 /**
  * A chat model that names all colours that the person has told it, in their order. When the person asks it to keep the
  * colours, it stores an artifact. When the person asks for everything, it answers with the long text.
@@ -146,11 +149,24 @@ async function tellsAll(page, daemon, says) {
 
   says("a long text with Markdown is shown whole too");
   const items = LONG.split("\n").map((line) => `- ${line}`);
-  await daemon.write(items.join("\n"));
+  await daemon.write(`${TITLE}\n\n${items.join("\n")}`);
   const mine = page.locator(".message.mine", { hasText: "第 1500 行" });
   await mine.waitFor();
   await idle(daemon);
   assert.deepEqual(await mine.locator(".markdown li").allTextContents(), items.map((item) => item.slice(2)));
+
+  says("the title of a task that is too long for a phone is cut at its end only");
+  const { width, height } = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const title = page.locator(".separator button", { hasText: TITLE.slice(0, 5) });
+  const measured = () => title.evaluate((one) => {
+    const text = document.createRange();
+    text.selectNodeContents(one);
+    return { isCut: one.scrollWidth > one.clientWidth, begins: text.getBoundingClientRect().left - one.getBoundingClientRect().left };
+  });
+  await until("the title is cut", async () => (await measured()).isCut);
+  assert.equal(Math.round((await measured()).begins), 0, "the beginning of the title is out of sight");
+  await page.setViewportSize({ width, height });
 }
 
 async function stores(page, daemon, says) {

@@ -36,9 +36,15 @@ export function mountConversation(app) {
   // Pictures load later than the text, and the message box can grow. If the end of the list was visible before such a
   // change (`stuck`), it stays visible.
   let stuck = true;
+  let top = 0;
   scroll.addEventListener("scroll", () => {
     if (scroll.clientHeight === 0) return;
-    stuck = isAtEnd();
+    // The event comes later than the scrolling. If a picture was loaded in between, the list is longer, and its end is
+    // out of sight. So only scrolling up means that the person has left the end.
+    const isUp = scroll.scrollTop < top;
+    top = scroll.scrollTop;
+    if (isAtEnd()) stuck = true;
+    else if (isUp) stuck = false;
     if (stuck) toNow.hidden = !held.behind;
   });
   const growth = new ResizeObserver(() => { if (stuck) toEnd(); });
@@ -115,6 +121,7 @@ export function mountConversation(app) {
   const toEnd = () => {
     stuck = true;
     scroll.scrollTop = scroll.scrollHeight;
+    top = scroll.scrollTop;
   };
 
   function draw() {
