@@ -41,9 +41,12 @@ const FILES = [
   ["a.csv", "text/csv", "name,what\npear,\"a, b\"\n", async (text) => text.locator(".sheet td", { hasText: /^a, b$/ }).waitFor()],
   ["a.diff", "text/x-diff", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n", async (text) => text.locator(".diff-added", { hasText: "+new" }).waitFor()],
   ["a.py", "text/x-python", "def f():\n    return 1\n", async (text) => text.locator(".token-keyword", { hasText: "def" }).waitFor()],
-  ["a.html", "text/html", "<style>h1 { color: red }</style><h1>A page</h1>", async (text, page) => {
+  ["a.html", "text/html", "<style>h1 { color: red }</style><h1>A page</h1><script>document.querySelector(\"h1\").remove()</script><noscript><p>No script</p></noscript>", async (text, page) => {
     await page.locator("aside.detail .looks button[data-key=page]").click();
+    // The browser shows the content of `noscript` only if no script can run.
+    await text.frameLocator("iframe").locator("p", { hasText: "No script" }).waitFor();
     await text.frameLocator("iframe").locator("h1", { hasText: "A page" }).waitFor();
+    assert.equal(await text.locator("iframe").getAttribute("sandbox"), "", "the frame of a page allows something");
   }],
 ];
 
@@ -129,8 +132,11 @@ export async function resultsOf(page, daemon, says) {
 
   says("a PDF is shown by the browser's viewer, and its links do not lead away without a question");
   const shown = await opened(page, daemon, "a.pdf", "application/pdf", pdf("http://127.0.0.1:9/away"));
-  const box = await shown.locator("iframe").boundingBox();
-  await until("the viewer shows the PDF", () => page.frames().filter((one) => /\/page$/.test(one.url())).length === 2);
+  const frame = shown.locator("iframe");
+  const path = await frame.getAttribute("src");
+  assert.equal(await frame.getAttribute("sandbox"), null, "in a sandbox, the browser shows no PDF");
+  await until("the viewer shows the PDF", () => page.frames().filter((one) => one.url() === `${daemon.url}${path}`).length === 2);
+  const box = await frame.boundingBox();
   let asked = null;
   // Two clicks can make the browser ask twice. Without a listener, Playwright would answer the second question with yes,
   // and leave the page.
