@@ -47,18 +47,21 @@ const WINDOWS = {
   dark: { viewport: WIDE, colorScheme: "dark" },
 };
 
+/** Opens the view in each of `WINDOWS`. */
+const openAll = (browser, context, daemon) =>
+  Promise.all(Object.entries(WINDOWS).map(async ([end, options]) => ({ end, ...await openAgain(browser, context, daemon, options) })));
+
 /**
- * Takes a picture of a page, and a further picture in each of `WINDOWS`. `shows` gets a page that was just opened, and
- * brings it into the state that the picture must show.
+ * Takes a picture of a page, and a further picture in each of the windows, which it then closes. `shows` gets a page
+ * and brings it into the state that the picture must show.
  */
-async function takeAll(browser, context, page, daemon, name, shows) {
+async function takeAll(page, windows, name, shows) {
   await shows(page);
   await take(page, name);
-  for (const [end, options] of Object.entries(WINDOWS)) {
-    const { page: other, context: window } = await openAgain(browser, context, daemon, options);
+  for (const { end, page: other, context } of windows) {
     await shows(other);
     await take(other, `${name}-${end}`);
-    await window.close();
+    await context.close();
   }
 }
 
@@ -76,14 +79,18 @@ async function atWork(browser, context, page, daemon) {
   await idle(daemon);
   await page.locator("input[type=file]").setInputFiles(CHART);
   await page.locator(".attached-file img").waitFor();
+  // Open the windows first: ten seconds after the prompt, the view would call the servers silent.
+  const windows = await openAll(browser, context, daemon);
   await send(page, PROMPT);
   const states = { Reader: "thinking", Researcher: "retrying", Planner: "thinking", Critic: "queued", Analyst: "waiting" };
   await until("every agent is in its state", async () => {
     const found = await byRole(daemon);
     return Object.entries(states).every(([role, state]) => found[role]?.state === state);
   });
-  await takeAll(browser, context, page, daemon, "now", async (shown) => {
-    for (const state of ["thinking", "retrying", "queued"]) await shown.locator(`.now-card.is-${state} .elapsed`).first().waitFor();
+  await takeAll(page, windows, "now", async (shown) => {
+    for (const state of ["asking", "waiting", "thinking", "retrying", "queued"]) await shown.locator(`.now-card.is-${state} .elapsed`).first().waitFor();
+    // The cards and the tree learn of the states by different reads.
+    for (const state of ["asking", "waiting"]) await shown.locator(`.tree-row .state-${state}`).first().waitFor({ state: "attached" });
     const question = shown.locator(".stuck-question", { hasText: QUESTION });
     await question.waitFor();
     const out = await shown.evaluate(() => [...document.querySelectorAll(".now-card *")].filter((part) =>
@@ -98,7 +105,7 @@ async function afterwards(browser, context, page, daemon) {
   const { Planner: planner, Reader: reader } = await byRole(daemon);
 
   await row(page, "root").locator(".state-idle").waitFor();
-  await takeAll(browser, context, page, daemon, "task", async (shown) => {
+  await takeAll(page, await openAll(browser, context, daemon), "task", async (shown) => {
     await goTo(shown, `#/tasks/task/${task.id}`);
     await shown.locator("#task-tab-changes").click();
     await shown.locator(".commit", { hasText: planner.id }).locator("button").click();
@@ -108,14 +115,14 @@ async function afterwards(browser, context, page, daemon) {
   const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
   const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
   const { artifact } = answered.content.find((shown) => shown.routing === "described");
-  await takeAll(browser, context, page, daemon, "why", async (shown) => {
+  await takeAll(page, await openAll(browser, context, daemon), "why", async (shown) => {
     await goTo(shown, `#/timeline/why/${encodeURIComponent(`artifact:${artifact}@${answered.sent}`)}`);
     await shown.locator("[data-remedy=introduce]").waitFor();
   });
 
   const { artifacts } = await daemon.get("/api/artifacts");
   const plan = artifacts.find((one) => one.filename === "plan.md");
-  await takeAll(browser, context, page, daemon, "artifact", async (shown) => {
+  await takeAll(page, await openAll(browser, context, daemon), "artifact", async (shown) => {
     await goTo(shown, `#/artifacts/artifact/${plan.id}`);
     await shown.locator("aside.detail h2 .id", { hasText: plan.id }).waitFor();
     await shown.locator("aside.detail .markdown td.align-right").first().waitFor();
