@@ -64,9 +64,9 @@ async function aboutFiles(page, daemon, says) {
   await until("the message has arrived", async () => (await daemon.get("/api/tasks")).tasks.length === 1);
   await until("the box is empty", async () => (await page.locator("textarea[name=text]").inputValue()) === "");
   await toast(page, "Sent to");
-  assert.deepEqual(await page.evaluate(() => globalThis.observed.toasts.filter((one) => one.includes("picture.png"))), []);
   await gone(page);
   await idle(daemon);
+  assert.deepEqual(await page.evaluate(() => globalThis.observed.toasts.filter((one) => one.includes("picture.png"))), []);
 
   says("documents: which ones no model can read, and which pictures no model gets");
   const of = (name, mimeType) => ({ name, mimeType, buffer: Buffer.from("x") });

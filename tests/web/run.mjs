@@ -225,9 +225,9 @@ async function finds(page, daemon, reader) {
   await hits.filter({ has: page.locator("mark", { hasText: "看看这张图片" }) }).first().waitFor({ state: "attached" });
   await field.fill('"<img src=x> NEAR(');
   await page.locator(".page-search .nothing").waitFor();
-  await field.fill(reader.id);
   await page.locator(".page-search select").selectOption("agent");
-  const hit = page.locator(".page-search .hit .hit-title").first();
+  await field.fill(reader.id);
+  const hit = page.locator(`.page-search .hit[data-key="agent-${reader.id}"] .hit-title`);
   await hit.waitFor({ state: "attached" });
   if (!(await hit.isVisible())) await page.locator(".hits-over summary").click();
   await hit.click();
@@ -354,7 +354,7 @@ async function stopsATask(page, daemon) {
   await toast(page, "stopped");
   await page.locator(`tr.task-unanswered[data-key="${task}"]`).waitFor();
   assert.equal((await daemon.get(`/api/tasks/${task}`)).stoppedBy, "user");
-  assert.equal(await line.getByRole("button", { name: "Stop this task" }).count(), 0);
+  await line.getByRole("button", { name: "Stop this task" }).waitFor({ state: "detached" });
 
   says("its details lead to the reasons why it has no answer, and a remedy leads to the message box");
   await line.locator(".task-files").click();
@@ -575,7 +575,7 @@ async function staysPut(page, daemon) {
     await page.locator("button.language").click();
     await page.locator("nav.pages", { hasText: name }).waitFor();
     assert.equal(await field.inputValue(), "half a thought");
-    assert.ok(await isFocused(page.locator("button.language")));
+    await until("the button for the language has the focus", () => isFocused(page.locator("button.language")));
   }
   await page.evaluate(() => {
     const transfer = new DataTransfer();

@@ -203,7 +203,7 @@ async function folds(page, daemon, says) {
   const shows = (wanted) => until(`these tasks are in sight: ${wanted.join()}`, async () => (await seen()).join() === wanted.join());
   await shows([task]);
   const fold = page.locator("table.tasks .fold button");
-  assert.ok((await fold.textContent()).includes(String(over.length)));
+  await fold.filter({ hasText: new RegExp(`\\b${over.length}\\b`) }).waitFor();
   await fold.click();
   await shows([task, ...over]);
   await areBelowEachOther(page.locator("table.tasks tr:visible"));

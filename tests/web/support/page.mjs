@@ -40,9 +40,16 @@ export const showsAgent = (page, id) =>
 /** Returns whether an element has the focus. */
 export const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
 
-/** Waits until a toast with these words has appeared. The toast may already have disappeared again. */
+/**
+ * Waits until a toast with these words has appeared. The toast may already have disappeared again. Each toast counts
+ * only once, so the toast of an earlier action is not taken for that of a later one.
+ */
 export const toast = (page, words) =>
-  until(`a toast says ${words}`, () => page.evaluate((text) => globalThis.observed.toasts.some((one) => one.includes(text)), words));
+  until(`a toast says ${words}`, () => page.evaluate((text) => {
+    const at = globalThis.observed.toasts.findIndex((one) => one.includes(text));
+    if (at >= 0) globalThis.observed.toasts.splice(at, 1);
+    return at >= 0;
+  }, words));
 
 /** Types a text into the message box and sends it with Enter. */
 export async function send(page, text) {
