@@ -67,9 +67,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
         Some(_) | None => Vec::new(),
     };
-    arguments.shape.list(&agents, "there are no such agents", |agents| {
-        words(agents, &others, now(), width())
-    })?;
+    arguments
+        .shape
+        .list(&agents, "there are no such agents", |agents| words(agents, &others, now(), width()))?;
     Ok(0)
 }
 

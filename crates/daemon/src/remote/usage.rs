@@ -87,6 +87,6 @@ by service and model
             by_agent: Vec::new(),
             by_service: Vec::new(),
         };
-        assert_eq!(without_styles(&in_words(&nothing)), "in all: nothing");
+        assert_eq!(without_styles(&in_words(&nothing, None)), "in all: nothing");
     }
 }
