@@ -118,7 +118,7 @@ fn two_thousand_messages_in_a_small_window() {
         json!({"services": [with_window("large", &server, 20_000), with_window("small", &server, 4_096)]});
     let limits = json!({"maxTokensPerTask": 1_000_000_000, "maxPairExchanges": 1_000});
     let polity = Polity::new(&services, &app(&json!({"language": "en", "limits": limits})));
-    let ended = run(&polity, &["keep the ledger", "--timeout", "500s"]).expect_code(0);
+    let ended = run(&polity, &["keep the ledger", "--timeout", "30m"]).expect_code(0);
     assert_eq!(ended.stdout.trim().lines().last(), Some("the ledger is complete"), "{}", ended.stderr);
 
     let requests: Vec<Conversation> =

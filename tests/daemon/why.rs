@@ -11,6 +11,9 @@ use crate::support::hiring::{Gate, boss_and_worker, heard_from_agents, hire, hir
 use crate::support::serving::Serving;
 use crate::support::{app, events, home, json_lines, references, run, service};
 
+/// The beginning of an advice that needs a daemon, if none runs.
+const SERVE_FIRST: &str = "start polity serve --data data, then ";
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[track_caller]
@@ -136,7 +139,10 @@ fn a_description_names_service_revision_and_a_remedy_that_works() {
     );
     let command = format!("polity fork {task} --turn {turn} --service eyes");
     let told = why_in_words(&polity, &[&picture, "--sent", &number]);
-    assert!(told.contains(&format!("→ run turn {turn} of {writer} again with eyes: {command}")), "{told}");
+    assert!(
+        told.contains(&format!("→ {SERVE_FIRST}run turn {turn} of {writer} again with eyes: {command}")),
+        "{told}"
+    );
 
     // Carry out the remedy: the person introduces the seer to the writer, and the writer sends the picture to the seer.
     let serving = Serving::start(&polity);
@@ -211,7 +217,10 @@ fn a_failed_turn_runs_again_with_a_service_that_has_not_failed() {
     let command = format!("polity fork {task} --turn {} --service two --data data", again["turn"]);
     let told = why_in_words(&polity, &[task]);
     assert!(
-        told.contains(&format!("→ run turn {} of root again with two: {command}", again["turn"])),
+        told.contains(&format!(
+            "→ {SERVE_FIRST}run turn {} of root again with two: {command}",
+            again["turn"]
+        )),
         "{told}"
     );
 
@@ -282,7 +291,10 @@ fn a_call_without_a_right_names_the_group_and_the_role_and_the_remedy_works() {
     assert_eq!(about["remedies"], remedies);
     let told = why_in_words(&polity, &[&event]);
     let clerk = clerk.as_str().expect("an agent");
-    assert!(told.contains(&format!("→ give the role of {clerk} the tools of organization")), "{told}");
+    assert!(
+        told.contains(&format!("→ {SERVE_FIRST}give the role of {clerk} the tools of organization")),
+        "{told}"
+    );
 
     // Carry out the remedies: the role gets the group, and the clerk is told to try again.
     let serving = Serving::start(&polity);
@@ -527,7 +539,10 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     assert_eq!(why(&polity, &[&parked["seq"].to_string()]), about, "the event has the same reason");
     let told = why_in_words(&polity, &[&worker]);
     assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
-    assert!(told.contains(&format!("→ go on: polity resume {worker} --alone --data data\n")), "{told}");
+    assert!(
+        told.contains(&format!("→ {SERVE_FIRST}go on: polity resume {worker} --alone --data data\n")),
+        "{told}"
+    );
 
     // Carry out the remedy. The worker is not parked any more, and its failures no longer count. Only the event of the
     // parking still tells them, without the remedy.

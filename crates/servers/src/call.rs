@@ -74,6 +74,8 @@ pub(crate) struct Connection {
     too_long: watch::Receiver<u64>,
     /// Each call that waits for an answer holds a clone, so the reference count tells how many calls are waiting.
     waiting: Arc<()>,
+    /// Cancelled when the connection has ended, before the calls that wait for an answer fail.
+    closed: CancellationToken,
     /// Cancelled when the server does not read polity's messages. The Tokio task of the server then ends the
     /// connection.
     stuck: CancellationToken,
@@ -85,10 +87,16 @@ impl Connection {
         peer: Peer<RoleClient>,
         sinks: Sinks,
         too_long: watch::Receiver<u64>,
+        closed: CancellationToken,
         stuck: CancellationToken,
         bounds: Bounds,
     ) -> Self {
-        Self { peer, sinks, too_long, waiting: Arc::new(()), stuck, bounds }
+        Self { peer, sinks, too_long, waiting: Arc::new(()), closed, stuck, bounds }
+    }
+
+    /// Returns whether the connection has not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed.is_cancelled()
     }
 
     /// Calls a tool. If the call ends without an answer, tells the server that the result is no longer needed.

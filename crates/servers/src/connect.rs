@@ -165,7 +165,8 @@ async fn shake_hands(
     let shaking: BoxFuture<'_, _> = handler.serve_with_lifecycle(transport, mode).boxed();
     let running = shaking.await?;
     let stuck = CancellationToken::new();
-    let connection = Connection::new(running.peer().clone(), sinks, too_long, stuck.clone(), server.bounds);
+    let peer = running.peer().clone();
+    let connection = Connection::new(peer, sinks, too_long, closed.clone(), stuck.clone(), server.bounds);
     Ok(Opened { connection: Arc::new(connection), running, tree: None, changed, closed, stuck })
 }
 

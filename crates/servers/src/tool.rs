@@ -28,7 +28,9 @@ impl ServerTool {
     /// connection.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
         let mut connections = self.connection.clone();
-        let found = connections.wait_for(Option::is_some);
+        // A connection that has just ended stays here until the Tokio task of the server notices the end.
+        let is_open = |found: &Option<Arc<Connection>>| found.as_ref().is_some_and(|found| found.is_open());
+        let found = connections.wait_for(is_open);
         match tokio::time::timeout(self.server.bounds.reconnect, found).await {
             Ok(Ok(connection)) => connection.clone().ok_or(Failure::NotConnected),
             Ok(Err(_)) => Err(Failure::Removed),

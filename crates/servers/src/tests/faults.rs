@@ -1,8 +1,13 @@
 //! Tests that a fault of a server makes its own call fail and disturbs nothing else.
 
 use super::world::*;
+use crate::call::Failure;
+use crate::connect::connect;
+use crate::server::Server;
+use crate::stderr::LastLine;
 use crate::{Bounds, Config, Standing};
 use futures::future::{BoxFuture, FutureExt};
+use polity_hands::call::{Arguments, Progress};
 use polity_hands::table::Toolbox;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -10,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_util::sync::CancellationToken;
 
 /// A server with the tools `bad` and `good`. The server runs `fault` for each call of `bad`. It answers each call of
 /// `good` with the number of servers that were started before this server.
@@ -55,6 +61,30 @@ async fn a_server_that_dies_is_started_again() {
     assert_eq!(good(&world).await, "1");
     assert!(world.fails("s__bad").await.contains("the connection ended"));
     assert_eq!(good(&world).await, "2");
+}
+
+/// Otherwise, a call right after a call that failed in this way would use the connection that has just ended.
+#[tokio::test]
+async fn a_connection_is_known_to_have_ended_when_its_calls_fail() {
+    let launcher = played(|side| {
+        with_fault(side, |side, _| {
+            async {
+                let (gone, _) = tokio::io::duplex(1);
+                side.output = gone;
+            }
+            .boxed()
+        })
+    });
+    let config = config(process("played", &[]));
+    let server = Server { name: name("s"), config, bounds: bounds(), launcher };
+    let opened = connect(&server, &LastLine::default()).await.unwrap();
+    let connection = &opened.connection;
+    assert!(connection.is_open());
+    let cancel = CancellationToken::new();
+    let patience = Duration::from_secs(600);
+    let called = connection.call("bad", Arguments::default(), Progress::none(), &cancel, patience).await;
+    assert_eq!(called.unwrap_err(), Failure::Closed);
+    assert!(!connection.is_open());
 }
 
 #[tokio::test]
