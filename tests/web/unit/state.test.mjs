@@ -259,6 +259,18 @@ test("a read that is older than a glimpse does not undo it, and the end of a con
   assert.equal(reduce({ ...model, connection: "live" }, { type: "connection", state: "lost" }).moments.size, 0);
 });
 
+test("an agent does not seem to think any more when a glimpse tells of others only, whether the read comes before or after it", () => {
+  const read = { type: "agents", agents: [agent("root", { state: "thinking", doing: thinking }), agent("a", { state: "ready" })] };
+  const model = begun(agent("root", { state: "thinking", doing: thinking }), agent("a", { state: "ready" }));
+  for (const later of [see(model, glimpse("a", thinking)), reduce(see(model, glimpse("a", thinking)), read)]) {
+    assert.equal(stateOf(later, "root"), "ready");
+    assert.equal(stateOf(later, "a"), "thinking");
+  }
+  assert.equal(stateOf(reduce(model, read), "root"), "thinking", "no glimpse has come yet");
+  const lost = reduce({ ...see(model, glimpse("a", thinking)), connection: "live" }, { type: "connection", state: "lost" });
+  assert.equal(stateOf(reduce(lost, read), "root"), "thinking", "nobody tells what agents are doing");
+});
+
 test("what holds root up in one task does not hide what it does in another", () => {
   const elsewhere = { agent: "root", task: "t-2", doing: { ...thinking, task: "t-2" } };
   for (const state of ["asking", "parked"]) {

@@ -34,6 +34,8 @@ export function initial() {
     permissions: [],
     calls: new Map(),
     moments: new Map(),
+    // Whether glimpses have come over this connection. From then on, `moments` tells what agents are doing.
+    glimpsed: false,
     roles: new Map(),
     seq: 0,
     connection: "connecting",
@@ -80,7 +82,7 @@ function connected(model, connection) {
   if (model.connection === connection) return model;
   // While the connection is lost, the page cannot learn when an agent finishes what it is doing. So it discards all
   // `moments`, which contain what agents are doing.
-  if (connection !== "live") model = { ...model, moments: new Map() };
+  if (connection !== "live") model = { ...model, moments: new Map(), glimpsed: false };
   if (connection !== "live" || model.connection !== "lost" || !model.ready) return { ...model, connection };
   const stale = Object.fromEntries(Object.entries(model.stale).map(([part, times]) => [part, times + 1]));
   return { ...model, connection, stale, returns: model.returns + 1 };
@@ -96,7 +98,7 @@ function begunAnew(model) {
  * Merges the agents from a read into the known agents. If the page already has newer data of an agent, the newer data
  * stays.
  */
-function agentsRead({ agents: known, moments }, read) {
+function agentsRead({ agents: known, moments, glimpsed }, read) {
   const agents = new Map();
   for (const agent of read) {
     const before = known.get(agent.id);
@@ -105,6 +107,18 @@ function agentsRead({ agents: known, moments }, read) {
   const until = read.reduce((least, agent) => Math.min(least, agent.asOf), Infinity);
   for (const agent of known.values()) {
     if (!agents.has(agent.id) && agent.asOf > until) agents.set(agent.id, agent);
+  }
+  return glimpsed ? withoutPast(agents, moments) : agents;
+}
+
+/**
+ * Takes states back that are over. A read may say that an agent thinks, and arrive after the glimpse that this agent has
+ * stopped thinking. Otherwise, more agents would seem to think than requests are at the servers.
+ */
+function withoutPast(agents, moments) {
+  const busy = new Set([...moments.values()].map((moment) => moment.agent));
+  for (const [id, agent] of agents) {
+    if (!busy.has(id) && ["thinking", "running", "retrying"].includes(agent.state)) agents.set(id, { ...agent, ...works(agent) });
   }
   return agents;
 }
@@ -120,7 +134,7 @@ function glimpsed(model, glimpses) {
     const worked = AT_WORK.includes(agent.state) ? works(agent) : {};
     agents.set(id, atThisMoment({ ...agent, ...worked }, moments));
   }
-  return { ...model, moments, agents };
+  return { ...model, moments, agents: withoutPast(agents, moments), glimpsed: true };
 }
 
 /**
