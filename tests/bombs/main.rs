@@ -11,7 +11,7 @@ mod serving;
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -114,8 +114,10 @@ fn answers_beside(
     fs::write(project.join(format!("go{number}")), "").expect("a file");
     let task = begin(daemon, &json!({"text": BESIDE}));
     let mut answers = 1;
+    let begun = Instant::now();
     // The command has a limit on its time, so the bomb ends in any case.
     loop {
+        assert!(begun.elapsed() < PATIENCE, "root has not got the result of the bomb");
         let is_over = has_ended(server, number);
         for route in ["GET /api/agents/root", "GET /api/tasks", &format!("GET /api/tasks/{task}")] {
             answer(daemon, route, "");

@@ -5,7 +5,8 @@ use super::without_bytes;
 
 /// Replaces the binary data in a unified diff with [`LEFT_OUT`](super::LEFT_OUT). A diff shows only a part of a file.
 /// The beginning of the data may be missing, so each long run of digits that could be a piece of binary data is
-/// replaced, too.
+/// replaced, too. In added lines, such runs stay: the model has written these lines, its binary data were taken out of
+/// them before, and the person must see what an agent wants to write.
 pub fn without_bytes_in_diff(diff: &str) -> String {
     let mut kept = String::with_capacity(diff.len());
     let mut lines = diff.split_inclusive('\n').peekable();
@@ -17,7 +18,9 @@ pub fn without_bytes_in_diff(diff: &str) -> String {
             alike.push_str(next);
             lines.next();
         }
-        for line in without_runs(&without_bytes(alike)).split_inclusive('\n') {
+        let left = without_bytes(alike);
+        let left = if mark == "+" { left } else { without_runs(&left) };
+        for line in left.split_inclusive('\n') {
             kept.push_str(mark);
             kept.push_str(line);
         }
@@ -65,7 +68,18 @@ mod tests {
         assert!(shown.starts_with(" …\n") && shown.ends_with("\n+changed\n"), "{shown}");
         assert_eq!(run_left(&shown, &bytes), None);
         let middle = format!(" {}\n-{}\n+{}\n {}\n", lines[0], lines[1], lines[2], lines[3]);
-        assert_eq!(run_left(&without_bytes_in_diff(&middle), &bytes), None);
+        let shown = without_bytes_in_diff(&middle);
+        assert_eq!(run_left(&shown.replace(&format!("+{}\n", lines[2]), ""), &bytes), None);
+    }
+
+    #[test]
+    fn what_an_agent_wants_to_write_is_shown() {
+        let (old, new) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+        let diff = format!("-checksum = \"{old}\"\n+checksum = \"{new}\"\n");
+        let shown = format!("-checksum = \"…\"\n+checksum = \"{new}\"\n");
+        assert_eq!(without_bytes_in_diff(&diff), shown);
+        let script = format!("+echo {}|base64 -d|sh\n", STANDARD.encode("rm -rf important; ".repeat(5)));
+        assert_eq!(without_bytes_in_diff(&script), script);
     }
 
     proptest! {

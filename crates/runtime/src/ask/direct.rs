@@ -166,6 +166,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
         };
         if tries.has_changed().unwrap_or(false) {
             tried.ask_for();
+            tries.mark_unchanged();
         }
         let failure = match entered {
             Ok(pass) => {
