@@ -343,9 +343,6 @@ impl Around {
 
     /// Queues a line for later. `/quit` comes before all lines in the queue.
     fn hear(&mut self, typed: Option<Typed>) -> Stays {
-        if let Printer::Beside(printer) = &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
-            printer.leave_foot();
-        }
         match typed {
             Some(Typed::Line(line)) if parse(&line) != Line::Quit => self.held.push_back(line),
             Some(Typed::Line(_) | Typed::End) => self.leaves_since = Some(Instant::now()),

@@ -75,7 +75,8 @@ struct State {
     /// The foot to print below these texts. A newer foot takes its place, so that a terminal that shows nothing for a
     /// while gets only the newest one.
     foot: Option<Vec<String>>,
-    /// Number of lines of the foot at the end of the output. The next output replaces them.
+    /// Number of lines of the foot at the end of the output. The next output replaces them. It is 0 after the user has
+    /// ended a line: the line stands below the foot, so the next output cannot replace the foot.
     drawn: usize,
     /// Counts the beginnings and the ends of lines that the user edits. It is odd while the line editor reads a line. Only
     /// then, the editor shows texts.
@@ -90,6 +91,8 @@ struct State {
 
 struct Text {
     words: String,
+    /// Number of lines, if the text is a foot; else 0.
+    foot: usize,
     /// Absent if nobody asks whether the text was printed.
     shown: Option<watch::Sender<bool>>,
 }
@@ -117,7 +120,10 @@ impl Screen {
     }
 
     fn end(&self) {
-        self.change(|state| state.readings += 1);
+        self.change(|state| {
+            state.readings += 1;
+            state.drawn = 0;
+        });
     }
 
     fn pen(&self) -> MutexGuard<'_, ()> {
@@ -152,21 +158,26 @@ impl Screen {
     fn next(&self) -> Option<Text> {
         let mut state = self.state();
         loop {
-            let (text, foot) = if let Some(text) = state.texts.pop_front() {
-                (text, 0)
-            } else if state.is_ending {
+            if let Some(text) = state.texts.pop_front() {
+                return Some(text);
+            }
+            if state.is_ending {
                 return None;
-            } else if let Some(lines) = state.foot.take() {
+            }
+            if let Some(lines) = state.foot.take() {
                 let words = lines.iter().map(|line| format!("{line}\n")).collect();
-                (Text { words, shown: None }, lines.len())
-            } else {
-                state = self.wait(state);
-                continue;
-            };
-            let before = std::mem::replace(&mut state.drawn, foot);
-            let over = if before == 0 { String::new() } else { redrawn(before) };
-            return Some(Text { words: format!("{over}{}", text.words), ..text });
+                return Some(Text { words, foot: lines.len(), shown: None });
+            }
+            state = self.wait(state);
         }
+    }
+
+    /// Returns what to print for a text: the escape sequence that erases the foot, and the text. The caller prints it
+    /// at once, because the sequence is wrong after the user has ended another line.
+    fn over_foot(&self, text: &Text) -> String {
+        let before = std::mem::replace(&mut self.state().drawn, text.foot);
+        let over = if before == 0 { String::new() } else { redrawn(before) };
+        format!("{over}{}", text.words)
     }
 
     /// Decides who prints a text. `is_held` says that the line editor has got the text already and perhaps has not shown
@@ -220,14 +231,18 @@ impl<P: ExternalPrinter, W: Write> Hand<P, W> {
         loop {
             match self.screen.turn(is_held) {
                 Turn::Own(_pen) => {
-                    self.terminal.write_all(text.words.as_bytes())?;
+                    self.terminal.write_all(self.screen.over_foot(text).as_bytes())?;
                     self.terminal.flush()?;
                     break;
                 }
                 Turn::Editor(_) if is_held && !(self.is_raw)() => std::thread::sleep(PAUSE),
                 Turn::Editor(reading) => {
-                    let words = if is_held { NOTHING } else { text.words.as_str() };
-                    if self.editor.print(words.to_owned()).is_err() {
+                    let words = if is_held { NOTHING.to_owned() } else { self.screen.over_foot(text) };
+                    if words.is_empty() {
+                        // An empty foot takes the place of no foot.
+                        break;
+                    }
+                    if self.editor.print(words).is_err() {
                         self.screen.change(|state| state.editor_is_gone = true);
                         continue;
                     }
@@ -285,13 +300,13 @@ impl Beside {
 
     /// Prints a text that may have styles and contains no other character that controls a terminal.
     pub(super) fn print_formatted(&mut self, text: &str) -> Result<(), Failure> {
-        self.screen.add(Text { words: format!("{}\n", painted(text)), shown: None })
+        self.screen.add(Text { words: format!("{}\n", painted(text)), foot: 0, shown: None })
     }
 
     /// Does the same as [`Self::print_formatted`]. The result tells when the terminal has got the text.
     fn show(&mut self, text: &str) -> Result<Shown, Failure> {
         let (tell, shown) = watch::channel(false);
-        self.screen.add(Text { words: format!("{}\n", painted(text)), shown: Some(tell) })?;
+        self.screen.add(Text { words: format!("{}\n", painted(text)), foot: 0, shown: Some(tell) })?;
         Ok(Shown(shown))
     }
 
@@ -303,15 +318,9 @@ impl Beside {
         if state.is_gone {
             return Err(gone());
         }
-        state.foot = (state.drawn > 0 || !lines.is_empty()).then_some(lines);
+        state.foot = Some(lines);
         self.screen.0.changed.notify_all();
         Ok(())
-    }
-
-    /// Makes the foot ordinary output that stays. This is needed when the user has ended a line: the line stands below
-    /// the foot, so the next output cannot replace the foot.
-    pub(super) fn leave_foot(&mut self) {
-        self.screen.change(|state| state.drawn = 0);
     }
 }
 

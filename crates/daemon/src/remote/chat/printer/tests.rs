@@ -172,3 +172,43 @@ fn a_terminal_that_was_stopped_gets_only_the_newest_foot() {
     scene.beside.print("text").unwrap();
     scene.shows(&format!("{over}text\n"));
 }
+
+#[test]
+fn the_output_after_a_line_leaves_the_line_and_the_foot_above_it() {
+    let mut scene = Scene::new();
+    scene.beside.print_foot(&["foot".to_owned()]).unwrap();
+    scene.shows("foot\n");
+    scene.screen.end();
+    let mut shown = scene.beside.show("one").unwrap();
+    assert_happens(&mut shown);
+    assert_eq!(scene.terminal.text(), "one\n");
+}
+
+/// The user ends a line after the editor has got the text and before the editor shows it.
+#[test]
+fn a_text_that_is_printed_again_does_not_erase_the_line() {
+    let mut scene = Scene::new();
+    scene.beside.print_foot(&["foot".to_owned()]).unwrap();
+    scene.shows("foot\n");
+    let mut shown = scene.beside.show("one").unwrap();
+    scene.is_asked("foot\n");
+    scene.is_asked(&format!("{}one\n", redrawn(1)));
+    scene.is_asked(NOTHING);
+    scene.screen.end();
+    scene.screen.change(|state| state.is_ending = true);
+    drop(scene.held);
+    assert_happens(&mut shown);
+    assert_eq!(scene.terminal.text(), "one\n");
+}
+
+#[test]
+fn an_empty_foot_erases_the_foot_once() {
+    let mut scene = Scene::new();
+    scene.beside.print_foot(&["foot".to_owned()]).unwrap();
+    scene.shows("foot\n");
+    scene.beside.print_foot(&[]).unwrap();
+    scene.shows(&redrawn(1));
+    scene.beside.print_foot(&[]).unwrap();
+    scene.beside.print("text").unwrap();
+    scene.shows("text\n");
+}
