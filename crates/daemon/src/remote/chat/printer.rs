@@ -271,12 +271,14 @@ pub(super) struct Beside {
     screen: Screen,
     /// Disconnected when the thread has printed everything, or cannot print any more.
     ended: std::sync::mpsc::Receiver<()>,
+    /// How long dropping this value waits for the last texts.
+    patience: Duration,
 }
 
 impl Beside {
     /// Creates a printer for the line editor that reads lines from this screen.
     pub(super) fn new(editor: impl ExternalPrinter + Send + 'static, screen: Screen) -> Self {
-        Self::on(screen, editor, std::io::stdout(), is_raw)
+        Self::on(screen, editor, std::io::stdout(), is_raw, LAST_TEXTS)
     }
 
     pub(super) fn on(
@@ -284,6 +286,7 @@ impl Beside {
         editor: impl ExternalPrinter + Send + 'static,
         terminal: impl Write + Send + 'static,
         is_raw: fn() -> bool,
+        patience: Duration,
     ) -> Self {
         let (end, ended) = std::sync::mpsc::channel();
         let hand = Hand { screen: screen.clone(), editor, terminal, is_raw };
@@ -291,7 +294,7 @@ impl Beside {
             let _end = end;
             hand.print_all();
         });
-        Self { screen, ended }
+        Self { screen, ended, patience }
     }
 
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
@@ -328,7 +331,7 @@ impl Drop for Beside {
     fn drop(&mut self) {
         self.screen.change(|state| state.is_ending = true);
         // The last texts are printed before the chat ends, unless the terminal takes no output for too long.
-        let _ = self.ended.recv_timeout(LAST_TEXTS);
+        let _ = self.ended.recv_timeout(self.patience);
     }
 }
 

@@ -159,6 +159,8 @@ async fn a_message_is_printed_once_even_if_the_user_interrupts_its_marking() {
     let again = tokio::time::timeout(Duration::from_secs(60), chat.show_unshown_in(TaskId::new("t-1"))).await;
     assert!(matches!(again, Ok(Ok(()))), "{again:?}");
     assert!(chat.handed.is_empty());
+    // The printer has printed everything when it is dropped.
+    drop(chat);
     assert_eq!(terminal.text().matches("one moment").count(), 1, "{}", terminal.text());
 }
 
@@ -182,8 +184,13 @@ async fn an_interrupted_message_is_sent_again_with_its_key_if_the_user_stays() {
         }
         Json(posted)
     };
-    let Scene { mut chat, mut around, keyboard, terminal } =
-        Scene::new(Router::new().route("/api/messages", post(take)));
+    let (look, mut looked) = mpsc::unbounded_channel();
+    let history = async move || {
+        look.send(()).unwrap();
+        Json(MessagePage { messages: Vec::new(), next: None })
+    };
+    let routes = Router::new().route("/api/messages", post(take).get(history));
+    let Scene { mut chat, mut around, keyboard, terminal } = Scene::new(routes);
     chat.leaving = Leaving::WithWarning;
     let user = async {
         let types = async |line: &str| keyboard.send(Typed::Line(line.to_owned())).await.is_ok();
@@ -191,6 +198,9 @@ async fn an_interrupted_message_is_sent_again_with_its_key_if_the_user_stays() {
         let first = keys.recv().await;
         assert!(types("/quit").await);
         assert_eq!(keys.recv().await, first);
+        // The chat handles this line only after it has taken the answer to the message.
+        assert!(types("/history").await);
+        assert!(looked.recv().await.is_some());
         assert!(types("/quit").await);
     };
     let both = async { tokio::join!(chat.converse(&mut around), user) };

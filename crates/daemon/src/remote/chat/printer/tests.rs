@@ -44,7 +44,7 @@ impl Write for Kept {
 /// itself.
 pub(in super::super) fn onto(terminal: Kept) -> Printer {
     let (asked, held) = (channel().0, sync_channel(1).0);
-    Printer::Beside(Beside::on(Screen::default(), Editor { asked, held }, terminal, || true))
+    Printer::Beside(Beside::on(Screen::default(), Editor { asked, held }, terminal, || true, PATIENCE))
 }
 
 /// A printer on a screen on which the user edits a line.
@@ -65,7 +65,7 @@ impl Scene {
         let (screen, terminal) = (Screen::default(), Kept::default());
         screen.begin();
         let editor = Editor { asked: ask, held: hold };
-        let beside = Beside::on(screen.clone(), editor, terminal.clone(), || true);
+        let beside = Beside::on(screen.clone(), editor, terminal.clone(), || true, PATIENCE);
         Self { screen, asked, held, terminal, beside }
     }
 
