@@ -1,6 +1,6 @@
 //! The calls of the client: one for each route of the daemon.
 
-use crate::error::Error;
+use crate::error::{Error, Loss};
 use crate::form::Form;
 use crate::in_process::InProcess;
 use crate::transport::{Absence, Asked, Patience, Transport};
@@ -147,15 +147,15 @@ impl Client {
     #[must_use]
     pub fn waiting_aloud(&self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let mut waiting = self.waiting();
-        let words = self.lost_words();
-        waiting.transport.absence = Some(Absence::new(move || tell(words)));
+        let tell = move |loss: Loss| tell(&format!("{} (Ctrl-C quits)", loss.words()));
+        waiting.transport.absence = Some(Absence::new(tell));
         waiting
     }
 
     /// Notes that a stream of events has broken. A client from [`Client::waiting_aloud`] tells the person, unless it
     /// has done so since the last [`Client::is_back`].
-    pub fn is_lost(&self) {
-        self.transport.absence.iter().for_each(Absence::begins);
+    pub fn is_lost(&self, loss: Loss) {
+        self.transport.absence.iter().for_each(|absence| absence.begins(loss));
     }
 
     /// Notes that a stream of events is connected again.
@@ -166,15 +166,6 @@ impl Client {
     /// Returns a copy of this client that waits for answers without a time limit.
     pub fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { transport: self.transport.unhurried()? })
-    }
-
-    /// Returns the message that tells the person that the client waits.
-    fn lost_words(&self) -> &'static str {
-        if self.transport.is_in_process() {
-            "the events cannot be read at the moment; trying again (Ctrl-C quits)"
-        } else {
-            "the daemon has gone; waiting until it is back (Ctrl-C quits)"
-        }
     }
 
     /// Checks that a daemon is running and accepts this client's token.
@@ -553,11 +544,12 @@ mod tests {
             _ = &mut other => panic!("no daemon is there"),
         };
         assert_eq!(words.unwrap(), "the daemon has gone; waiting until it is back (Ctrl-C quits)");
-        client.is_lost();
+        client.is_lost(Loss::Gone);
         assert!(told.try_recv().is_err(), "the person knows it");
         client.is_back();
-        client.is_lost();
-        assert!(told.try_recv().is_ok(), "the daemon has gone again");
+        client.is_lost(Loss::Unreadable);
+        let again = "the events cannot be read at the moment; trying again (Ctrl-C quits)";
+        assert_eq!(told.try_recv().as_deref(), Ok(again));
     }
 
     #[test]

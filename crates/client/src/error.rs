@@ -77,6 +77,25 @@ pub enum Error {
     Setup(String),
 }
 
+/// Why a client that waits has no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// No daemon is there.
+    Gone,
+    /// A daemon is there and refuses, or the API in this process fails.
+    Unreadable,
+}
+
+impl Loss {
+    /// Returns the words that tell the person about it, without a period.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Gone => "the daemon has gone; waiting until it is back",
+            Self::Unreadable => "the events cannot be read at the moment; trying again",
+        }
+    }
+}
+
 impl Error {
     /// Returns whether no daemon was there to answer.
     pub(crate) fn is_of_absence(&self) -> bool {

@@ -1,7 +1,7 @@
 //! A live stream of events. The reader gets each event once and in order, even if the daemon restarts.
 
 use crate::client::{Client, event_query};
-use crate::error::Error;
+use crate::error::{Error, Loss};
 use crate::place::Door;
 use crate::sse::{Frame, Parser};
 use crate::transport::{Asked, Patience, Way, pause};
@@ -40,8 +40,8 @@ pub enum Followed {
     /// should load the current state again.
     Connected,
     /// The daemon is gone or keeps refusing, or none was there when the stream began. When a daemon answers again, the
-    /// stream continues with it.
-    Lost,
+    /// stream continues with it. [`Loss::words`] tells the person.
+    Lost(Loss),
     /// The stream cannot continue.
     Failed(Error),
 }
@@ -173,7 +173,8 @@ impl Follower {
             };
             if self.reach.is_news(attempts, &error) {
                 self.reach = Reach::Lost;
-                if self.tell.send(Followed::Lost).await.is_err() {
+                let loss = self.client.transport.loss(&error);
+                if self.tell.send(Followed::Lost(loss)).await.is_err() {
                     return;
                 }
             }
@@ -291,7 +292,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let mut follow = Client::new(data.path()).unwrap().follow(0, EventFilter::default());
         let first = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
-        assert!(matches!(first, Ok(Some(Followed::Lost))), "{first:?}");
+        assert!(matches!(first, Ok(Some(Followed::Lost(Loss::Gone)))), "{first:?}");
         let next = tokio::time::timeout(Duration::from_millis(500), follow.next()).await;
         assert!(next.is_err(), "{next:?}");
     }
@@ -303,7 +304,7 @@ mod tests {
         let routes = axum::Router::new().route("/api/events", axum::routing::get(refuses));
         let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
         let first = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
-        assert!(matches!(first, Ok(Some(Followed::Lost))), "{first:?}");
+        assert!(matches!(first, Ok(Some(Followed::Lost(Loss::Unreadable)))), "{first:?}");
     }
 
     #[test]

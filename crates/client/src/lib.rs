@@ -24,7 +24,7 @@ mod relay;
 
 pub use client::{Client, IdempotencyKey, Media, NewMessage, Scope, Side, SteerAction};
 pub use content::Progress;
-pub use error::Error;
+pub use error::{Error, Loss};
 pub use follow::{Follow, Followed};
 pub use place::FindError;
 pub use relay::{Relayed, SESSION};

@@ -1,6 +1,6 @@
 //! Sends one request to the current daemon or to the API in this process, and decides about retries.
 
-use crate::error::{Error, problem};
+use crate::error::{Error, Loss, problem};
 use crate::in_process::InProcess;
 use crate::place::{self, Door, FindError};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
@@ -33,26 +33,26 @@ pub(crate) enum Patience {
     UntilBack,
 }
 
-/// Tells the person that no daemon is there. Says it once, until a stream of events is connected again.
+/// Tells the person that the client has no connection. Says it once, until a stream of events is connected again.
 #[derive(Clone)]
 pub(crate) struct Absence {
-    tell: Arc<dyn Fn() + Send + Sync>,
+    tell: Arc<dyn Fn(Loss) + Send + Sync>,
     was_told: Arc<AtomicBool>,
 }
 
 impl Absence {
-    pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(tell: impl Fn(Loss) + Send + Sync + 'static) -> Self {
         Self { tell: Arc::new(tell), was_told: Arc::default() }
     }
 
-    /// Notes that no daemon is there.
-    pub(crate) fn begins(&self) {
+    /// Notes that there is no connection.
+    pub(crate) fn begins(&self, loss: Loss) {
         if !self.was_told.swap(true, Ordering::Relaxed) {
-            (self.tell)();
+            (self.tell)(loss);
         }
     }
 
-    /// Notes that a daemon is there again.
+    /// Notes that there is a connection again.
     pub(crate) fn ends(&self) {
         self.was_told.store(false, Ordering::Relaxed);
     }
@@ -122,6 +122,11 @@ impl Transport {
         matches!(self.to, To::InProcess(_))
     }
 
+    /// Says why there is no connection, after an error that may pass.
+    pub(crate) fn loss(&self, error: &Error) -> Loss {
+        if error.is_of_absence() && !self.is_in_process() { Loss::Gone } else { Loss::Unreadable }
+    }
+
     /// Returns a copy that waits for answers without a time limit.
     pub(crate) fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { http: http(reqwest::Client::builder())?, ..self.clone() })
@@ -144,7 +149,7 @@ impl Transport {
             tracing::debug!(%error, attempt, "asking the daemon again");
             // A single failure may be a connection that broke by chance.
             if let Some(absence) = self.absence.as_ref().filter(|_| attempt > 1 && error.is_of_absence()) {
-                absence.begins();
+                absence.begins(self.loss(&error));
             }
             if matches!(error, Error::Lost { .. }) {
                 lost = Some(error);
@@ -338,6 +343,19 @@ mod tests {
 
     fn refused(status: u16) -> Error {
         Error::Refused(Box::new(problem(status, b"")))
+    }
+
+    #[test]
+    fn a_daemon_that_refuses_has_not_gone() {
+        let daemon = Transport::to_daemon(Path::new("data")).unwrap();
+        let routes = InProcess::new(axum::Router::new());
+        let here = Transport::in_process(routes).unwrap();
+        let gone = Error::Find(FindError::NotServing("data".into()));
+        assert_eq!(daemon.loss(&gone), Loss::Gone);
+        assert_eq!(daemon.loss(&lost()), Loss::Gone);
+        assert_eq!(daemon.loss(&refused(503)), Loss::Unreadable);
+        assert_eq!(here.loss(&lost()), Loss::Unreadable);
+        assert_eq!(here.loss(&refused(503)), Loss::Unreadable);
     }
 
     #[test]

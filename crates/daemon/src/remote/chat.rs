@@ -361,10 +361,10 @@ impl Around {
                 self.draw()?;
             }
             Some(Followed::Connected) => self.live.forget(),
-            Some(Followed::Lost) => {
+            Some(Followed::Lost(loss)) => {
                 self.live.forget();
                 self.draw()?;
-                say(&self.printer, "polity: the daemon has gone; waiting until it is back (/quit leaves)")?;
+                say(&self.printer, &format!("polity: {} (/quit leaves)", loss.words()))?;
             }
             Some(Followed::Failed(error)) => return Err(error.into()),
             None => return Ok(Stays::No),
@@ -596,7 +596,7 @@ impl Chat {
                 }
                 Followed::Glimpse(_) => {}
                 Followed::Connected => self.client.is_back(),
-                Followed::Lost => self.client.is_lost(),
+                Followed::Lost(loss) => self.client.is_lost(loss),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }

@@ -322,10 +322,10 @@ impl<'a> Telling<'a> {
                     self.client.is_back();
                     live.forget();
                 }
-                Followed::Lost => {
+                Followed::Lost(loss) => {
                     // Nobody knows what the agents do until the daemon is back.
                     live.forget();
-                    self.client.is_lost();
+                    self.client.is_lost(loss);
                 }
                 Followed::Failed(error) => return Err(error.into()),
             }

@@ -129,7 +129,7 @@ pub(crate) async fn follow(follow: &mut Follow, form: Form) -> Result<(), Failur
         match followed {
             Followed::Entry(entry) => show_entry(&entry, form)?,
             Followed::Glimpse(_) | Followed::Connected => {}
-            Followed::Lost => complain("the daemon has gone; waiting until it is back"),
+            Followed::Lost(loss) => complain(loss.words()),
             Followed::Failed(error) => return Err(error.into()),
         }
     }

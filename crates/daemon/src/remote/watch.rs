@@ -202,7 +202,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                     }
                 }
                 Some(Followed::Connected) => (state.link, drawn, asked) = (Link::Up, Drawn::Old, Drawn::Old),
-                Some(Followed::Lost) => (state.link, drawn) = (Link::Down, Drawn::Old),
+                Some(Followed::Lost(loss)) => (state.link, drawn) = (Link::Down(loss), Drawn::Old),
                 Some(Followed::Failed(error)) => {
                     drop(screen);
                     return Err(error.into());

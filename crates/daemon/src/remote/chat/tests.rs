@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::stream;
+use polity_client::Loss;
 use polity_society::message::MessageState;
 use polity_view::{MessagePage, Posted};
 use serde_json::json;
@@ -132,6 +133,17 @@ async fn the_user_can_leave_while_the_chat_begins() {
     let past = Past { last: Vec::new(), newest: Some(TaskId::new("t-1")), others: Vec::new() };
     let ended = tokio::time::timeout(Duration::from_secs(60), chat.begin(&mut around, past)).await;
     assert!(matches!(ended, Ok(Ok(0))), "{ended:?}");
+}
+
+/// For example, in the chat of a society in this process.
+#[tokio::test]
+async fn the_chat_blames_no_daemon_for_events_that_cannot_be_read() {
+    let Scene { chat, mut around, terminal, .. } = Scene::new(Router::new());
+    assert_eq!(around.notice(Some(Followed::Lost(Loss::Unreadable))).unwrap(), Stays::Yes);
+    // The printer has printed everything when it is dropped.
+    drop((chat, around));
+    let told = terminal.text();
+    assert!(told.starts_with("polity: the events cannot be read") && !told.contains("daemon"), "{told}");
 }
 
 /// The daemon does not answer the first request that marks the message as shown.

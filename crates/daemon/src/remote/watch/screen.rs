@@ -4,6 +4,7 @@ use crate::output::clipped;
 use crate::output::table::{BAD, Cell, DIM, NAME, painted, table};
 use crate::remote::agents::{rows, tree};
 use crate::remote::live::Saying;
+use polity_client::Loss;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{AgentState, AgentView, Doing, Glimpse};
 use std::collections::{HashMap, VecDeque};
@@ -40,7 +41,7 @@ pub(super) enum Agents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Up,
-    Down,
+    Down(Loss),
 }
 
 /// Size of a screen, in characters.
@@ -136,9 +137,7 @@ fn head(state: &State) -> String {
     }
     match state.link {
         Link::Up => head.push_str(&format!("  {}", painted(DIM, "q quits"))),
-        Link::Down => {
-            head.push_str(&format!("  {}", painted(BAD, "the daemon has gone; waiting until it is back")))
-        }
+        Link::Down(loss) => head.push_str(&format!("  {}", painted(BAD, loss.words()))),
     }
     head
 }
@@ -198,7 +197,7 @@ root                                                  waiting for agent-sae2, 1 
     #[test]
     fn a_small_screen_while_no_daemon_is_there() {
         let mut state = state(9);
-        state.link = Link::Down;
+        state.link = Link::Down(Loss::Gone);
         state.first = 1;
         insta::assert_snapshot!(screen(&mut state, 48, 9), @r#"
 polity  1 thinking  1 waiting  1 parked  1 pause
