@@ -416,10 +416,21 @@ impl Running {
     /// Does the same as [`Running::stdout_wait`], but waits until `text` has occurred `times` times.
     #[track_caller]
     pub fn stdout_wait_times(&self, text: &str, times: usize) {
+        Self::wait_times(&self.stdout, text, times);
+    }
+
+    /// Does the same as [`Running::stdout_wait_times`], but for the standard error.
+    #[track_caller]
+    pub fn stderr_wait_times(&self, text: &str, times: usize) {
+        Self::wait_times(&self.stderr, text, times);
+    }
+
+    #[track_caller]
+    fn wait_times(written: &Written, text: &str, times: usize) {
         let contains =
-            |written: &SoFar| String::from_utf8_lossy(&written.bytes).matches(text).count() >= times;
-        self.stdout.wait(PATIENCE, |so_far| so_far.closed || contains(so_far));
-        assert!(contains(&self.stdout.lock()), "the process did not write {text:?}\n{}", self.stdout.text());
+            |so_far: &SoFar| String::from_utf8_lossy(&so_far.bytes).matches(text).count() >= times;
+        written.wait(PATIENCE, |so_far| so_far.closed || contains(so_far));
+        assert!(contains(&written.lock()), "the process did not write {text:?}\n{}", written.text());
     }
 
     /// Waits until `holds` accepts everything that the process has written to its standard output. `what` describes

@@ -108,12 +108,12 @@ fn a_chat_in_a_pipe_says_once_for_each_restart_that_the_daemon_has_gone() {
                   { echo one?; after second; echo two?; after third; echo three?; } | \
                   \"$POLITY\" chat --data data";
     let chat = polity.script(script);
-    for (answer, next) in [("answer 1", "second"), ("answer 2", "third")] {
+    for (kills, answer, next) in [(1, "answer 1", "second"), (2, "answer 2", "third")] {
         chat.stdout_line(answer);
         wait_until("the answer is marked as shown", || rows(&polity, &["messages", "--unshown"]).is_empty());
         daemon.kill9();
         std::fs::write(polity.home().join(next), "").expect("a file");
-        chat.stderr_line("the daemon has gone");
+        chat.stderr_wait_times("the daemon has gone", kills);
         daemon = serve(&polity);
     }
     let ended = chat.wait().expect_code(0);
