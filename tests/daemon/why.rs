@@ -11,7 +11,7 @@ use crate::support::hiring::{Gate, boss_and_worker, heard_from_agents, hire, hir
 use crate::support::serving::Serving;
 use crate::support::{app, events, home, json_lines, references, run, service};
 
-/// The beginning of an advice that needs a daemon, if none runs.
+/// The beginning of advice that needs a daemon, if none runs.
 const SERVE_FIRST: &str = "start polity serve --data data, then ";
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -427,8 +427,7 @@ impl Running {
 
     #[track_caller]
     fn wait_times(written: &Written, text: &str, times: usize) {
-        let contains =
-            |so_far: &SoFar| String::from_utf8_lossy(&so_far.bytes).matches(text).count() >= times;
+        let contains = |so_far: &SoFar| String::from_utf8_lossy(&so_far.bytes).matches(text).count() >= times;
         written.wait(PATIENCE, |so_far| so_far.closed || contains(so_far));
         assert!(contains(&written.lock()), "the process did not write {text:?}\n{}", written.text());
     }

@@ -38,7 +38,7 @@ impl Process {
     }
 }
 
-/// Returns an advice that needs a daemon. If none runs, the advice begins with the command that starts one.
+/// Returns advice that needs a daemon. If none runs, the advice begins with the command that starts one.
 pub(crate) fn needing_daemon(process: Process, advice: &str) -> String {
     match process {
         Process::Daemon => advice.to_owned(),

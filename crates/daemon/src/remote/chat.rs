@@ -397,8 +397,8 @@ fn warning(work: Option<&str>, dropped: Option<Dropped<'_>>) -> Option<String> {
     match dropped {
         Some(Dropped::Message(text)) => {
             let text = one_line(text, DROPPED_CHARS);
-            let words = "perhaps not sent; the chat sends it again, and it counts once";
-            lines.push(format!("polity: {words}: {text}"));
+            lines.push(format!("polity: perhaps not sent: {text}"));
+            lines.push("polity: if you stay, the chat sends it again, and root gets it once".to_owned());
         }
         Some(Dropped::Line(line)) => {
             let line = one_line(line, DROPPED_CHARS);

@@ -67,6 +67,14 @@ fn who_leaves_during_an_operation_is_warned_too() {
              now",
         ),
     );
+    check(
+        None,
+        Some(Dropped::Message("hello")),
+        Some(
+            "polity: perhaps not sent: hello\npolity: if you stay, the chat sends it again, and root gets it \
+             once\npolity: /quit once more leaves now",
+        ),
+    );
     let both = warning(Some("1 task is unfinished"), Some(Dropped::Line("hello"))).unwrap();
     assert!(both.contains("hello\npolity: 1 task is unfinished\n"), "{both}");
 }
@@ -222,5 +230,5 @@ async fn an_interrupted_message_is_sent_again_with_its_key_if_the_user_stays() {
     // The printer has printed everything when it is dropped.
     drop((chat, around));
     let told = terminal.text();
-    assert!(told.contains("perhaps not sent; the chat sends it again, and it counts once: hello"), "{told}");
+    assert!(told.contains("polity: perhaps not sent: hello\npolity: if you stay"), "{told}");
 }
