@@ -27,6 +27,7 @@ fn line(passed: &Passed) -> String {
         Step::Artifact { artifact } => format!("{holder} opened {}", artifact.reference()),
         Step::Files => format!("{holder} worked in the workspace"),
         Step::Agent { agent } => format!("{agent} put it into {holder}"),
+        Step::Hired { from } => format!("{holder} was hired with a text of {from}"),
     }
 }
 

@@ -19,6 +19,7 @@ use polity_society::role::Role;
 use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
 use polity_society::text::TextKey;
 use polity_store::mint;
+use polity_store::seen::{self, Holder, Step};
 use polity_store::{Error, Stopped, Tx, agents, apply, contacts, keep, roles};
 use serde_json::{Value, json};
 
@@ -152,6 +153,14 @@ async fn hire(
     };
     let changes = rules::hire(wish, &facts, id.clone(), limits)?;
     apply::apply(tx, context.snapshot, changes).await?;
+    // The parent wrote the brief, and the creator of the role wrote the role prompt. Both texts may come from sources
+    // that their writers have seen.
+    let creator = facts.role.as_ref().map(|role| &role.creator).filter(|creator| **creator != caller.agent);
+    for writer in [Some(&caller.agent), creator].into_iter().flatten() {
+        let (from, to) = (Holder::Agent(writer.clone()), Holder::Agent(id.clone()));
+        let step = Step::Hired { from: writer.clone() };
+        seen::pass(tx, &caller.task, &from, &to, &step).await?;
+    }
     if own.is_some() {
         agents::give_worktree(tx, &id).await?;
     }

@@ -1,4 +1,6 @@
 use crate::testing::{World, brief, code};
+use polity_society::policy::Source;
+use polity_store::seen;
 use serde_json::{Value, json};
 
 async fn role(world: &World) -> Value {
@@ -193,4 +195,39 @@ async fn arguments_by_other_words_are_understood_and_noted() {
     let both = json!({"to": hired["id"], "recipient": "x", "payload": "还有"});
     let sent = world.call("root", "send_message", both).await;
     assert_eq!((code(&sent), &sent["ignored"]), ("ok", &json!(["recipient"])));
+}
+
+/// Notes that an agent has read the web.
+async fn read_web(world: &World, agent: &str) {
+    let reader = world.of(agent);
+    world
+        .write(move |tx| Box::pin(async move { seen::read(tx, &reader, &Source::Web, "fetch_page").await }))
+        .await;
+}
+
+/// Returns all agents that have seen the web.
+async fn readers(world: &World) -> Vec<String> {
+    world.query("SELECT substr(holder, 7) FROM seen WHERE source = 'web' ORDER BY holder").await
+}
+
+#[tokio::test]
+async fn a_hired_agent_has_seen_what_its_parent_has_seen_at_that_time() {
+    let world = World::new().await;
+    let clean = world.hire("root", "a", json!({})).await;
+    read_web(&world, "root").await;
+    let child = world.hire("root", "b", json!({})).await;
+    let grandchild = world.hire(&child, "c", json!({})).await;
+    assert_eq!(readers(&world).await, [child.as_str(), &grandchild, "root"], "{clean} was hired before");
+}
+
+/// An agent may hire into a role that its child has made. The role prompt is then a text of the child.
+#[tokio::test]
+async fn a_hired_agent_has_seen_what_the_creator_of_its_role_has_seen() {
+    let world = World::new().await;
+    let maker = world.hire("root", "a", json!({})).await;
+    read_web(&world, &maker).await;
+    let role = world.call(&maker, "create_role", json!({"name": "b", "rolePrompt": "…"})).await;
+    let arguments = json!({"roleId": role["id"], "taskBrief": brief()});
+    let hired = world.call("root", "spawn_agent", arguments).await;
+    assert_eq!(readers(&world).await, [maker.as_str(), hired["id"].as_str().unwrap()]);
 }
