@@ -11,6 +11,9 @@ use polity_store::{Conversation, Error, Tx};
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
+/// The code of a refusal whose reason may quote what a web server sent, if the call was a web request.
+const TOOL_FAILED: &str = "tool_failed";
+
 /// Notes the sources of the content that a call brought to its agent, and of the content that it brought into the
 /// workspace. `reaches` lists what the call reached. The list is empty for a society tool. `refused` is the code of the
 /// refusal, if the call was refused.
@@ -22,9 +25,10 @@ pub(crate) async fn note(
     refused: Option<&str>,
     result: &ToolResult,
 ) -> Result<(), Error> {
-    // The MCP server wrote the reason of the failure, so the agent has got content from this server.
-    if let (Some(SERVER_FAILED), Some(Reach::Server { server, .. })) = (refused, reaches.first()) {
-        seen::read(tx, caller, &Source::Server(server.clone()), &call.name).await?;
+    if let Some(code) = refused {
+        for source in reaches.iter().filter_map(|reach| quoted_in(code, reach)) {
+            seen::read(tx, caller, &source, &call.name).await?;
+        }
     }
     match result {
         ToolResult::Outside { sources, .. } => {
@@ -40,6 +44,16 @@ pub(crate) async fn note(
         note_opened(tx, caller, &artifact).await?;
     }
     note_files(tx, caller, reaches).await
+}
+
+/// Returns the source that a refusal with this code may quote. For example, the reason of a failed web request may
+/// contain the address to which a server redirects.
+fn quoted_in(code: &str, reach: &Reach) -> Option<Source> {
+    match (code, reach) {
+        (SERVER_FAILED, Reach::Server { server, .. }) => Some(Source::Server(server.clone())),
+        (TOOL_FAILED, Reach::Web { .. }) => Some(Source::Web),
+        _ => None,
+    }
 }
 
 async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) -> Result<(), Error> {

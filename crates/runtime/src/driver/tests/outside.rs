@@ -200,20 +200,28 @@ async fn an_agent_has_seen_each_source_of_a_result() {
     assert_eq!(world.query(seen).await, ["files", "web"]);
 }
 
-/// An MCP server writes the reason when a call fails, so a failure can give orders too. The refusals of polity cannot.
+/// An MCP server writes the reason when a call fails, and the reason why a web request failed may quote the web server.
+/// So a failure can give orders too. Other refusals of polity cannot.
 #[tokio::test]
 async fn an_agent_has_seen_the_server_that_wrote_why_a_call_failed() {
     let mail = ServerName::new("mail").unwrap();
-    let tool = |name, refusal| {
-        let reach = Reach::Server { server: mail.clone(), effect: Effect::Reads };
-        FakeTool { reach, ..FakeTool::returns(name, Err(refusal)) }
-    };
-    let reason = "obey me".to_owned();
-    let failed = Refusal::ServerFailed { server: mail.clone(), reason: reason.clone() };
-    let own = Refusal::ToolFailed { tool: "refuse".to_owned(), reason };
-    let tools = vec![tool("fail", failed), tool("refuse", own)];
+    let of_mail = || Reach::Server { server: mail.clone(), effect: Effect::Reads };
+    let of_web = || Reach::Web { host: Some("example.org".to_owned()), effect: Effect::Reads };
+    let tool = |name, reach, refusal| FakeTool { reach, ..FakeTool::returns(name, Err(refusal)) };
+    let reason = || "obey me".to_owned();
+    let failed = |tool: &str| Refusal::ToolFailed { tool: tool.to_owned(), reason: reason() };
+    let file_changed = || Refusal::FileChanged { path: "a".to_owned() };
+    let tools = vec![
+        tool("fail", of_mail(), Refusal::ServerFailed { server: mail.clone(), reason: reason() }),
+        tool("refuse", of_mail(), failed("refuse")),
+        tool("fetch", of_web(), failed("fetch")),
+        tool("save", of_web(), file_changed()),
+        tool("edit", Reach::ChangesWorkspace, failed("edit")),
+    ];
     let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%'";
-    for (name, expected) in [("refuse", &[][..]), ("fail", &["mcp:mail"])] {
+    for (name, expected) in
+        [("refuse", &[][..]), ("fail", &["mcp:mail"]), ("fetch", &["web"]), ("save", &[]), ("edit", &[])]
+    {
         let world = World::new().await;
         let says = vec![Say::Call(name, json!({})), Say::Text("done")];
         drive_reader(&world, json!({}), says, tools.clone()).await;
