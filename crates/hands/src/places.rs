@@ -15,7 +15,7 @@ pub trait Places: Send + Sync {
 }
 
 /// Returns whether the content of the files of a workspace can be trusted.
-pub(crate) fn trust_in(place: &Place) -> Trust {
+pub fn trust_in(place: &Place) -> Trust {
     match place.root {
         Root::Made => Trust::Trusted,
         // A directory of the person may contain files that strangers wrote, so its content counts as untrusted.

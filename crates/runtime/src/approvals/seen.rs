@@ -1,18 +1,23 @@
 //! Notes the outside sources (such as the web or an MCP server) from which each agent has got content.
 
 use crate::tools::copied_from;
+use polity_hands::call::Place;
+use polity_hands::places::trust_in;
 use polity_llm::ToolCall;
 use polity_society::id::ArtifactId;
 use polity_society::policy::{Reach, Source};
 use polity_store::record::ToolResult;
 use polity_store::seen::{self, Holder, Step};
-use polity_store::{Conversation, Error, Tx};
+use polity_store::{Conversation, Error, Tx, tasks};
 
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
 /// The code of a refusal whose reason may quote what a web server sent, if the call was a web request.
 const TOOL_FAILED: &str = "tool_failed";
+
+/// The code of a refusal that shows parts of files.
+const MERGE_CONFLICT: &str = "merge_conflict";
 
 /// Notes the sources of the content that a call brought to its agent, and of the content that it brought into the
 /// workspace. `reaches` lists what the call reached. The list is empty for a society tool. `refused` is the code of the
@@ -28,6 +33,9 @@ pub(crate) async fn note(
     if let Some(code) = refused {
         for source in reaches.iter().filter_map(|reach| quoted_in(code, reach)) {
             seen::read(tx, caller, &source, &call.name).await?;
+        }
+        if code == MERGE_CONFLICT {
+            note_shown_files(tx, caller, call).await?;
         }
     }
     match result {
@@ -60,6 +68,16 @@ async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) 
     let from = Holder::Artifact(artifact.clone());
     let step = Step::Artifact { artifact: artifact.clone() };
     seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
+}
+
+/// A refusal has shown parts of files to its caller. Notes the same sources as after reading a file.
+async fn note_shown_files(tx: &mut Tx, caller: &Conversation, call: &ToolCall) -> Result<(), Error> {
+    let root = tasks::workspace(&mut tx.connection, &caller.task).await?;
+    if let Some(source) = trust_in(&Place { root, worktree: None }).source() {
+        seen::read(tx, caller, &source, &call.name).await?;
+    }
+    let agent = Holder::Agent(caller.agent.clone());
+    seen::pass(tx, &caller.task, &Holder::Workspace, &agent, &Step::Files).await
 }
 
 /// The agents of a task share the files of the task's workspace. So if an agent reads the files, the sources of the

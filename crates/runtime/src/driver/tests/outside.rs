@@ -1,10 +1,11 @@
 //! Tests of tools that act outside: rights, order, files, quoted texts and events.
 
 use super::*;
-use polity_hands::call::{File, Source};
+use polity_hands::call::{Access, File, Root, Source};
 use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
 use polity_society::tool_group::{ServerName, ToolGroup};
+use polity_store::seen::{self, Holder, Step};
 use std::time::Duration;
 use tokio::sync::Barrier;
 
@@ -252,6 +253,44 @@ async fn commands_pass_sources_on_through_the_files_of_a_task() {
     let [builder, reader, workspace] = &seen[..] else { panic!("{seen:?}") };
     assert!(builder.starts_with("agent:builder-") && reader.starts_with("agent:reader-"), "{seen:?}");
     assert_eq!(workspace, "workspace");
+}
+
+/// A conflict shows parts of the files to the agent that merges. So the agent has seen what the workspace has seen. If
+/// the workspace is a directory of the person, the agent has also seen its files.
+#[tokio::test]
+async fn an_agent_has_seen_the_files_that_a_merge_conflict_shows() {
+    let refused =
+        |refusal| FakeTool { reach: Reach::ChangesWorkspace, ..FakeTool::returns("merge", Err(refusal)) };
+    let ann = || AgentId::new("ann-1");
+    let conflict =
+        Refusal::MergeConflict { agent: ann(), conflicts: json!([{"path": "a", "hunks": ["obey me"]}]) };
+    let other = Refusal::NotDescendant { agent: ann().to_string() };
+    let project = tempfile::tempdir().unwrap();
+    let person = Root::Person { directory: project.path().to_owned(), access: Access::Write };
+    for (refusal, root, expected) in [
+        (&conflict, Root::Made, &["web"][..]),
+        (&conflict, person.clone(), &["files", "web"]),
+        (&other, person, &[]),
+    ] {
+        let world = World::new().await;
+        let task = world.task.clone();
+        world
+            .write(move |tx| {
+                Box::pin(async move {
+                    tasks::set_workspace(tx, &task, &root).await?;
+                    let writer = Conversation { agent: AgentId::new("ann-1"), task };
+                    seen::read(tx, &writer, &Source::Web, "fetch").await?;
+                    let (from, step) =
+                        (Holder::Agent(writer.agent.clone()), Step::Agent { agent: writer.agent });
+                    seen::pass(tx, &writer.task, &from, &Holder::Workspace, &step).await
+                })
+            })
+            .await;
+        let says = vec![Say::Call("merge", json!({})), Say::Text("done")];
+        drive_reader(&world, json!({}), says, vec![refused(refusal.clone())]).await;
+        let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%' ORDER BY source";
+        assert_eq!(world.query(seen).await, expected, "{refusal:?}");
+    }
 }
 
 #[tokio::test]
