@@ -11,6 +11,9 @@ use serde_json::Number;
 
 /// A notice of the system 【系统消息】. The system may send a notice to any party. A notice asks for nothing and is never
 /// answered.
+///
+/// A notice may quote an agent, or give a reason that contains words of an agent. Then whoever hears the notice has seen
+/// the sources of this agent. The statement `HEARD` of the store lists these notices by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Notice {
@@ -164,6 +167,9 @@ pub enum Notice {
     Terminated {
         /// The agent that was ended.
         agent: AgentId,
+        /// The party that ended the agent and wrote the reason; `None` in notices of earlier versions of polity.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AgentId>,
         /// The reason for ending the agent.
         reason: String,
     },
@@ -362,7 +368,7 @@ impl Notice {
                 }
                 text
             }
-            Self::Terminated { agent, reason } => texts
+            Self::Terminated { agent, by: _, reason } => texts
                 .fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", &in_one_line(reason))]),
         }
     }

@@ -158,7 +158,8 @@ async fn close_requests(
     reason: &str,
 ) -> Result<(), Error> {
     for request in messages::close_requests(tx, agent).await? {
-        let notice = Notice::Terminated { agent: agent.clone(), reason: reason.to_owned() };
+        let notice =
+            Notice::Terminated { agent: agent.clone(), by: Some(by.clone()), reason: reason.to_owned() };
         if let Sender::Party(asker) = &request.from
             && asker != by
         {

@@ -18,13 +18,20 @@ const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES
     ON CONFLICT DO NOTHING";
 const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT task, ?3, source, ?4, ?5 FROM seen WHERE task = ?1 AND holder = ?2 ON CONFLICT DO NOTHING";
-/// Gives the receiver of a message the sources that the sender had seen when the message was sent, and the sources of
-/// the attachments.
+/// Gives the receiver of a message the sources that the writer had seen when the message was sent, and the sources of
+/// the attachments. The writer is usually the sender. The system sends notices, and some of them quote an agent. Then
+/// this agent is the writer.
 const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT s.task, 'agent:' || m.receiver, s.source,
-        json_object('by', 'message', 'from', m.sender, 'message', m.id), ?2
-    FROM messages m JOIN seen s ON s.task = m.task AND s.holder = 'agent:' || m.sender AND s.since <= m.created_at
-    WHERE m.id = ?1 AND m.sender <> m.receiver
+        json_object('by', 'message', 'from', m.writer, 'message', m.id), ?2
+    FROM (SELECT id, task, receiver, created_at, CASE
+            WHEN sender <> 'system' THEN sender
+            WHEN body ->> '$.notice' IN ('unanswered', 'leftover', 'receiver_failed', 'agent_failed', 'parked')
+                THEN body ->> '$.agent'
+            WHEN body ->> '$.notice' = 'terminated' THEN body ->> '$.by' END AS writer
+        FROM messages WHERE id = ?1) m
+    JOIN seen s ON s.task = m.task AND s.holder = 'agent:' || m.writer AND s.since <= m.created_at
+    WHERE m.writer <> m.receiver
     UNION ALL SELECT s.task, 'agent:' || m.receiver, s.source, json_object('by', 'artifact', 'artifact', a.value), ?2
     FROM messages m JOIN json_each(m.attachments) a JOIN seen s ON s.task = m.task AND s.holder = 'artifact:' || a.value
     WHERE m.id = ?1 ON CONFLICT DO NOTHING";
@@ -167,3 +174,6 @@ pub async fn way(
     way.reverse();
     Ok(way)
 }
+
+#[cfg(test)]
+mod tests;

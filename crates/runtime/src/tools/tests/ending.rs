@@ -195,8 +195,8 @@ async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_
     assert_eq!(code(&done), "ok", "{done}");
     let told = |mail: Vec<Message>| {
         let is_told = |message: &Message| {
-            matches!(&message.body, Body::Notice(Notice::Terminated { agent, reason })
-                if agent.as_str() == lead && reason == "够了")
+            matches!(&message.body, Body::Notice(Notice::Terminated { agent, by: Some(by), reason })
+                if agent.as_str() == lead && *by == AgentId::root() && reason == "够了")
         };
         mail.iter().filter(|message| is_told(message)).count()
     };
