@@ -1,8 +1,9 @@
 //! Runs tools that act outside. The start of a call is committed before the tool runs.
 //!
-//! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if they
-//! only read. If a crash interrupted a call and the call may be repeated, it begins here again. Its start is already
-//! committed, but the rights and the policy are checked again, as for a new call.
+//! *Calls → permitted → prepared → started (committed) → run → files stored → ended.* Nothing is prepared for a call
+//! that the rights refuse. Successive calls run at the same time if they only read. If a crash interrupted a call and
+//! the call may be repeated, it begins here again. Its start is already committed, but the rights and the policy are
+//! checked again, as for a new call.
 
 mod place;
 mod reporter;
@@ -30,6 +31,7 @@ use polity_registry::Snapshot;
 use polity_society::id::CallId;
 use polity_society::policy::Reach;
 use polity_society::refusal::Refusal;
+use polity_society::rules::Rights;
 use polity_store::record::Record;
 use polity_store::turns::OpenTurn;
 use polity_store::{Conversation, Error, Tx, agents, events, records};
@@ -111,7 +113,11 @@ pub(super) async fn run_outside(
     let calls = if attempt == Attempt::First { batch(handles, turn, next) } else { vec![next.clone()] };
     let names = calls.iter().map(|call| call.name.clone()).collect();
     let running = handles.board.show(conversation, Moment::Running(names));
-    let no_place = make_worktree(handles, &caller, &cancel).await?;
+    let refusals = refused_by_rights(handles, conversation, &snapshot, &calls).await?;
+    let no_place = match refusals.iter().all(Option::is_some) {
+        true => Ok(()),
+        false => make_worktree(handles, &caller, &cancel).await?,
+    };
     let round = turn.rounds();
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
@@ -124,10 +130,11 @@ pub(super) async fn run_outside(
         hosts: Hosts::any(),
     };
     let mut ready = Vec::with_capacity(calls.len());
-    for call in calls {
+    for (call, refusal) in calls.into_iter().zip(refusals) {
         let tool = outside_tool(handles, &call);
+        let allowed = refusal.map_or_else(|| no_place.clone(), Err);
         let prepared = match (&tool, turn.evidence(&call)) {
-            _ if no_place.is_err() => no_place.clone().map(|()| Value::Null),
+            _ if allowed.is_err() => allowed.map(|()| Value::Null),
             (None, _) => Err(Refusal::OutcomeUnknown { tool: call.name.clone() }),
             (Some(_), Some(evidence)) => Ok(evidence.clone()),
             (Some(tool), None) if arguments(&call).is_some() => {
@@ -204,6 +211,33 @@ pub(super) async fn run_outside(
     Ok(Happened::ToolsEnded(ended))
 }
 
+/// Returns the refusal of each call for which the caller lacks a right at this moment. [`begin`] checks the rights once
+/// more, because they may change while calls are prepared.
+async fn refused_by_rights(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+    calls: &[ToolCall],
+) -> Result<Vec<Option<Refusal>>, Error> {
+    let mut reader = handles.store.reader().await?;
+    let chain = agents::chain(&mut reader, &conversation.agent).await?;
+    let rights = snapshot.settings.rights(&chain);
+    let refusal = |call| lacking_right(&rights, snapshot, call, outside_tool(handles, call).as_deref());
+    Ok(calls.iter().map(refusal).collect())
+}
+
+/// If the caller lacks the right to one of the acts of a call, returns the refusal of this call.
+fn lacking_right(
+    rights: &Rights,
+    snapshot: &Snapshot,
+    call: &ToolCall,
+    tool: Option<&dyn Tool>,
+) -> Option<Refusal> {
+    let given = arguments(call).cloned().unwrap_or_default();
+    let acts = tool.map(|tool| acts(tool, &given)).unwrap_or_default();
+    acts.iter().find_map(|act| not_permitted(rights, snapshot, &call.name, Some(&act.group)))
+}
+
 /// The evidence of a call is recorded. If it contains the diff of a file, leaves binary data out of this diff.
 fn without_bytes(mut evidence: Value) -> Value {
     if let Some(Value::String(diff)) = evidence.get_mut("diff") {
@@ -273,13 +307,7 @@ async fn begin(
             let rights = snapshot.settings.rights(&chain);
             let (mut begun, mut written) = (Vec::with_capacity(ready.len()), Vec::new());
             for mut ready in ready {
-                let given = arguments(&ready.call).cloned().unwrap_or_default();
-                let acts = ready.tool.as_ref().map(|tool| acts(&**tool, &given));
-                let denied = acts
-                    .iter()
-                    .flatten()
-                    .find_map(|act| not_permitted(&rights, &snapshot, &ready.call.name, Some(&act.group)));
-                if let Some(refusal) = denied {
+                if let Some(refusal) = lacking_right(&rights, &snapshot, &ready.call, ready.tool.as_deref()) {
                     ready.prepared = Err(refusal);
                 }
                 if let (Ok(_), Some(question)) = (&ready.prepared, ready.question()) {

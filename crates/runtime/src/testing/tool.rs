@@ -11,6 +11,7 @@ use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync;
 
@@ -23,6 +24,8 @@ pub(crate) struct FakeTool {
     pub(crate) after_crash: AfterCrash,
     pub(crate) evidence: Value,
     pub(crate) needs: Vec<Needs>,
+    /// Counts for how many calls the tool has prepared something.
+    pub(crate) prepares: Arc<AtomicUsize>,
     pub(crate) run: Arc<Run>,
 }
 
@@ -35,7 +38,7 @@ impl FakeTool {
         let evidence = Value::Null;
         let (group, reach) = (ToolGroup::Web, Reach::Other(Effect::Changes));
         let (after_crash, needs, run) = (AfterCrash::Repeat, Vec::new(), Arc::new(run));
-        Self { name, group, reach, after_crash, evidence, needs, run }
+        Self { name, group, reach, after_crash, evidence, needs, prepares: Arc::default(), run }
     }
 
     /// Makes a tool that returns the same result for every call.
@@ -79,6 +82,7 @@ impl Tool for FakeTool {
     }
 
     fn prepare<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
+        self.prepares.fetch_add(1, Ordering::SeqCst);
         async { Ok(self.evidence.clone()) }.boxed()
     }
 

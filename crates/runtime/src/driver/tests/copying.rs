@@ -356,3 +356,30 @@ async fn a_copy_that_a_crash_interrupted_is_written_once_and_overwrites_nobody()
         }
     }
 }
+
+#[tokio::test]
+async fn no_worktree_is_made_for_a_call_without_a_right() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    for (groups, is_made) in [(json!(["artifacts"]), false), (json!(["web"]), true)] {
+        let name = if is_made { "reader" } else { "clerk" };
+        let role = json!({"name": name, "rolePrompt": "…", "toolGroups": groups});
+        let role = world.call("root", "create_role", role).await;
+        let wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
+        let hired = world.call("root", "spawn_agent", wish).await;
+        let agent = hired["id"].as_str().unwrap();
+        world.say("root", agent, json!("read")).await;
+        let fetch = FakeTool::returns("fetch", Ok(Output::json(json!({}))));
+        let says = vec![Say::Call("fetch", json!({})), Say::Text("done")];
+        drive(&world, agent, says, vec![fetch]).await;
+        let told = results_of(&world, agent).await;
+        if is_made && code(&told[0]) == "workspace_refused" {
+            println!("this test needs git 2.38 or newer, which this machine lacks");
+            return;
+        }
+        assert_eq!(code(&told[0]), if is_made { "ok" } else { "tool_not_permitted" }, "{told:?}");
+        let worktree = world.directory.path().join("workspaces").join(world.task.as_str()).join(agent);
+        assert_eq!(worktree.exists(), is_made);
+    }
+}

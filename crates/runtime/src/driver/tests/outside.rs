@@ -60,11 +60,13 @@ async fn an_argument_that_needs_a_further_group_is_for_those_who_have_it() {
             Say::Call("fetch", json!({"save_to": "f"})),
             Say::Text("done"),
         ];
+        let prepares = Arc::clone(&tool.prepares);
         let tools = vec![FakeTool { needs, ..tool }];
         let script = drive_reader(&world, json!({"toolGroups": groups.clone()}), says, tools).await;
         let offered = script.requests()[0].tools.iter().find(|tool| tool.name == "fetch").unwrap().clone();
         let is_offered = offered.parameters["properties"].get("saveTo").is_some();
         assert_eq!((is_offered, *runs.lock().unwrap()), (runs_expected == 2, runs_expected), "{groups}");
+        assert_eq!(prepares.load(Ordering::SeqCst), runs_expected, "{groups}");
         let last: Value = serde_json::from_str(&last_result(&script).0).unwrap();
         if runs_expected == 1 {
             assert_eq!((&last["error"], &last["groups"]), (&json!("tool_not_permitted"), &json!(["files"])));
@@ -73,7 +75,7 @@ async fn an_argument_that_needs_a_further_group_is_for_those_who_have_it() {
 }
 
 #[tokio::test]
-async fn a_tool_without_a_right_is_neither_offered_nor_run() {
+async fn a_tool_without_a_right_is_neither_offered_nor_prepared_nor_run() {
     let world = World::new().await;
     let runs = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&runs);
@@ -81,10 +83,12 @@ async fn a_tool_without_a_right_is_neither_offered_nor_run() {
         *counted.lock().unwrap() += 1;
         async { Ok(Output::json(json!({}))) }.boxed()
     });
+    let prepares = Arc::clone(&tool.prepares);
     let says = vec![Say::Call("fetch", json!({})), Say::Text("I may not")];
     let script = drive_reader(&world, json!({"toolGroups": ["artifacts"]}), says, vec![tool]).await;
     let offered = script.requests()[0].tools.iter().any(|tool| tool.name == "fetch");
-    assert!(!offered && *runs.lock().unwrap() == 0);
+    assert!(!offered);
+    assert_eq!((prepares.load(Ordering::SeqCst), *runs.lock().unwrap()), (0, 0));
     let refused: Value = serde_json::from_str(&last_result(&script).0).unwrap();
     assert_eq!((&refused["error"], &refused["groups"]), (&json!("tool_not_permitted"), &json!(["web"])));
     let started = world.query("SELECT body FROM records WHERE body LIKE '%tool_started%'").await;
