@@ -23,7 +23,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Post, "/api/services/{id}/try", "tryService", try_again, |operation| {
         operation
-            .summary("Ends all pauses of a service, also those that it asked for, so that agents call it again at once.")
+            .summary("Ends all pauses of a service, also those that it asked for, so that the next call is sent at once.")
             .gives::<ServiceView>(200, "The service.")
             .refuses(&[404])
     });

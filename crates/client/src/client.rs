@@ -446,7 +446,7 @@ impl Client {
         self.get(&["api", "services", id.as_str()], &()).await
     }
 
-    /// Ends all pauses of a service, also those that it asked for, so that agents call it again at once.
+    /// Ends all pauses of a service, also those that it asked for, so that the next call is sent at once.
     pub async fn try_service(&self, id: &ServiceId) -> Result<ServiceView, Error> {
         self.post(&["api", "services", id.as_str(), "try"]).await
     }

@@ -251,7 +251,7 @@ pub enum Remedy {
         /// The services that root could use instead; at most a few, and none that is in trouble.
         services: Vec<ServiceId>,
     },
-    /// End the pauses of a service, also those that it asked for, so that agents call it again at once:
+    /// End the pauses of a service, also those that it asked for, so that the next call is sent at once:
     /// `POST /api/services/{service}/try`.
     TryAgain {
         /// The service.

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// Show only this service, with all details.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// End the pauses of this service, also those that it asked for, so that agents call it again at once.
+    /// End the pauses of this service, also those that it asked for, so that the next call is sent at once.
     #[arg(long, requires = "id")]
     try_again: bool,
     #[command(flatten)]
