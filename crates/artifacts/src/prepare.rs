@@ -75,16 +75,41 @@ pub async fn prepare(
 /// writes the row would take too long.
 pub const WORDS_BYTES: usize = 16 * 1024;
 
+/// A run of this many digits of base64 or hexadecimal is no word. It could be a file within a text, and files do not
+/// belong into the database.
+const NO_WORD: usize = 64;
+
 /// Returns the text by which a search finds an artifact with this content; empty if the content is no text. Only the
 /// first [`WORDS_BYTES`] of the content are needed.
 pub fn words(kind: Kind, content: &[u8]) -> String {
     match kind {
         Kind::Text => {
             let beginning = &content[..content.len().min(WORDS_BYTES)];
-            String::from_utf8_lossy(beginning).trim_end_matches('\u{fffd}').replace('\0', " ")
+            let text = String::from_utf8_lossy(beginning).trim_end_matches('\u{fffd}').replace('\0', " ");
+            without_long_runs(&text)
         }
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => String::new(),
     }
+}
+
+/// Replaces each run of at least [`NO_WORD`] digits of base64 or hexadecimal with `…`.
+fn without_long_runs(text: &str) -> String {
+    let is_digit = |character: char| character.is_ascii_alphanumeric() || "+/=-_".contains(character);
+    let mut kept = String::with_capacity(text.len());
+    let mut run = 0;
+    for character in text.chars() {
+        run = if is_digit(character) { run + 1 } else { 0 };
+        match run {
+            0..NO_WORD => kept.push(character),
+            NO_WORD => {
+                // All digits are ASCII characters, so each of them takes one byte.
+                kept.truncate(kept.len() + 1 - NO_WORD);
+                kept.push('…');
+            }
+            _ => {}
+        }
+    }
+    kept
 }
 
 /// Returns the last component of a path, shortened and without control characters; `None` if nothing is left.
@@ -125,6 +150,19 @@ mod tests {
         assert_eq!(words(Kind::Image, b"\x89PNG"), "");
         let long = "天".repeat(WORDS_BYTES);
         assert_eq!(words(Kind::Text, long.as_bytes()), "天".repeat(WORDS_BYTES / 3));
+    }
+
+    #[test]
+    fn a_file_within_a_text_is_no_word() {
+        let check = |text: &str, expect: &str| assert_eq!(words(Kind::Text, text.as_bytes()), expect);
+        let (short, long) = ("aB3+/".repeat(12), "aB3+/-_=".repeat(20));
+        check(&format!("天{short}气 {long}"), &format!("天{short}气 …"));
+        check(
+            &format!("<img src=\"data:image/png;base64,{long}\"> {long}天"),
+            "<img src=\"data:image/png;base64,…\"> …天",
+        );
+        check(&"a".repeat(63), &"a".repeat(63));
+        check(&"a".repeat(64), "…");
     }
 
     #[test]
