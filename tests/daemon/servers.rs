@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::files::{PICTURE, base64};
+use crate::support::files::{PICTURE, base64, from_data_url};
 use crate::support::hiring::brief;
 use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run, start};
 
@@ -71,10 +71,25 @@ fn a_picture_of_a_server_is_seen_by_a_model_with_vision_and_described_to_another
         polity.write_config("app.json", &app(&with(json!({"fake": fake(&json!({}))}))).to_string());
         run(&polity, &["work"]).expect_code(0);
         let asked = last_asked(&server);
-        assert_eq!(asked.image_urls().len(), seen, "{input:?}");
-        let told = json!(asked.messages()[1..]).to_string();
-        // If the model cannot see the picture, the request describes the picture by its type.
-        assert!(seen == 1 || told.contains("image/png"), "{input:?}: {told}");
+        let pictures: Vec<Vec<u8>> =
+            asked.image_urls().into_iter().map(|url| from_data_url(url, "image/png")).collect();
+        assert_eq!(pictures, vec![PICTURE; seen], "{input:?}");
+        let told = asked.results_of("fake__picture").remove(0).text;
+        // If the model cannot see the picture, the result of the call describes it.
+        let described = [
+            "【Attachment received】",
+            "Type: image",
+            "Artifact ID: artifact:",
+            &format!("File size: {} B", PICTURE.len()),
+            "MIME type: image/png",
+            "The current model cannot process this type of content directly.",
+            "Suggested recipients: ",
+        ];
+        for beginning in described {
+            let is_told = told.lines().any(|line| line.starts_with(beginning));
+            assert_eq!(is_told, seen == 0, "{input:?}: {beginning} in {told}");
+        }
+        assert!(!told.contains(&base64(PICTURE)[..64]), "{input:?}: {told}");
     }
 }
 

@@ -133,6 +133,7 @@ async fn calls_that_read_run_at_the_same_time_and_calls_that_change_in_order() {
 #[tokio::test]
 async fn a_picture_of_a_tool_is_seen_by_a_model_with_vision_and_described_to_one_without() {
     let bytes = base64::engine::general_purpose::STANDARD.decode(PIXEL).unwrap();
+    let size = bytes.len();
     let file = File { bytes: bytes.into(), declared_mime: None, filename: Some("shot.png".to_owned()) };
     let tool = FakeTool::returns("shoot", Ok(Output::json(json!({"taken": 1})).with_file(file)));
     let says = || vec![Say::Call("shoot", json!({})), Say::Text("done")];
@@ -141,11 +142,28 @@ async fn a_picture_of_a_tool_is_seen_by_a_model_with_vision_and_described_to_one
         let script = drive_reader(&world, json!({"serviceId": service}), says(), vec![tool.clone()]).await;
         let (text, media) = last_result(&script);
         assert!(text.starts_with(r#"{"taken":1}"#) && text.contains("artifact:"), "{text}");
-        assert_eq!(
-            matches!(media.as_slice(), [Media { part: Part::Image { .. }, .. }]),
-            sees,
-            "{service}: {media:?}"
-        );
+        let described = [
+            "【收到附件】",
+            "类型: 图片",
+            "文件名: shot.png",
+            "工件ID: artifact:",
+            &format!("文件大小: {size} B"),
+            "MIME类型: image/png",
+            "当前模型不支持直接处理此类型内容。",
+            "建议转发给: ",
+        ];
+        for beginning in described {
+            let is_told = text.lines().any(|line| line.starts_with(beginning));
+            assert_eq!(is_told, !sees, "{service}: {beginning} in {text}");
+        }
+        assert!(!text.contains(PIXEL), "{service}: {text}");
+        match (sees, media.as_slice()) {
+            (true, [Media { part: Part::Image { mime_type, data }, .. }]) => {
+                assert_eq!((mime_type.as_str(), data.len()), ("image/png", size));
+            }
+            (false, []) => {}
+            _ => panic!("{service}: {media:?}"),
+        }
         assert_eq!(world.query("SELECT mime_type FROM artifacts").await, ["image/png"]);
     }
 }
