@@ -545,7 +545,7 @@ async fn play(changes: Vec<Change>) {
 #[test]
 fn nothing_is_offered_or_run_that_the_chain_does_not_allow() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(40) };
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(100) };
     let runner = RefCell::new(TestRunner::new(config));
     let played = runner.borrow_mut().run(&changes(), |changes| {
         runtime.block_on(play(changes));
