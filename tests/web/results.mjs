@@ -157,9 +157,18 @@ export async function resultsOf(page, daemon, says) {
   says("an artifact says where it was used, and how it was shown to whom");
   const { artifacts } = await daemon.get("/api/artifacts?kind=image&limit=1000");
   const { id } = artifacts.at(-1);
-  await page.evaluate((to) => { location.hash = `#/conversation/artifact/${to}`; }, id);
   const detail = page.locator("aside.detail");
-  await detail.locator("h2 .id", { hasText: id }).waitFor();
+  // A click on the PDF that the viewer handles late can take the change of the address back. Then it is made again.
+  await until("the page of the artifact is open", async () => {
+    await page.evaluate((to) => { location.hash = `#/conversation/artifact/${to}`; }, id);
+    try {
+      await detail.locator("h2 .id", { hasText: id }).waitFor({ timeout: 10_000 });
+      return true;
+    } catch {
+      await page.evaluate(() => { location.hash = "#/conversation"; });
+      return false;
+    }
+  });
   for (const routing of ["described", "image_url"]) await detail.locator(`tr[data-routing=${routing}] a.who`).first().waitFor();
   // The PDF is no longer on the page, so nothing asks any more.
   page.off("dialog", stay);
