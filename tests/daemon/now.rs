@@ -365,8 +365,8 @@ fn a_service_that_works_again_is_tried_again_at_once() {
     assert_eq!(unknown.status, 404, "{unknown:?}");
 }
 
-/// A call makes at most three attempts by itself. The person tries the service again more often, also after the fifth
-/// failure, which opens the circuit.
+/// A call makes at most three attempts by itself. The person tries the service again more than three times. The fifth
+/// failure opens the circuit, and the person still tries again.
 #[test]
 fn a_turn_does_not_give_up_because_the_person_tries_its_service_again() {
     let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

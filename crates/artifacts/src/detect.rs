@@ -122,8 +122,9 @@ fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&Mime
     }
 }
 
-/// Finds out which type of document an archive is. If `found` is a plain archive, and a type of document with this
-/// archive format has the extension of the file name, returns the type of document. Otherwise returns `found`.
+/// Finds out which type of document an archive is. Many documents are archives, and their file names say which type they
+/// have. If `found` is a plain archive and the file name has the extension of such a type, returns this type. Otherwise
+/// returns `found`.
 fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;

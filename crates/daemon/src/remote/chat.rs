@@ -1,6 +1,8 @@
 //! `polity chat`: a conversation with root. Prints the messages for the user as they arrive. The lines that the user
 //! types go to root. They all belong to one task until the user begins a new task.
 
+mod around;
+mod line;
 mod lines;
 mod past;
 mod printer;
@@ -12,28 +14,25 @@ use super::send::{paused, stored};
 use super::words::now;
 use super::{At, approvals, tasks, unfinished};
 use crate::failure::Failure;
-use crate::output::foot::{can_move, columns};
-use crate::output::{Form, Page, complain, one_line, print, print_on};
+use crate::output::foot::can_move;
+use crate::output::{Form, Page, complain, one_line};
 use crate::signals::Interruption;
 use crate::suggested::repeating;
 use crate::values::workspace;
+use around::{Around, Heard, Look, Stays, say, tell};
 use clap::Args;
+use line::{Line, parse};
 use lines::{Lines, Typed};
 use past::{history_in_words, last_lines, other_questions, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
-use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
-use polity_view::{
-    ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
-};
+use polity_view::{ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
 use printer::{Printer, Shown};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// `polity chat`
 #[derive(Debug, Args)]
@@ -49,32 +48,6 @@ pub(crate) struct Arguments {
     workspace: Option<String>,
 }
 
-/// An input line of the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Line {
-    Empty,
-    /// A message to root.
-    Say(String),
-    /// Attach a file to the next message.
-    Attach(PathBuf),
-    /// List the tasks.
-    Tasks,
-    /// Show the messages of the current task.
-    History,
-    /// Answer the question whether an agent may make a call.
-    Answer(ApprovalId, ApprovalAnswer),
-    /// Begin a new task with the next message.
-    New,
-    /// Continue with this task.
-    Task(TaskId),
-    /// List the commands.
-    Help,
-    /// Leave the chat.
-    Quit,
-    /// An unknown command.
-    Unknown(String),
-}
-
 /// What happens when the user wants to leave an interactive chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
@@ -86,8 +59,6 @@ pub(crate) enum Leaving {
     AfterWarning,
 }
 
-/// Maximum time for which a user who wants to leave waits for an operation in progress, such as sending a message.
-const LAST_OPERATION: Duration = Duration::from_secs(1);
 /// Maximum length of a quoted line of the user, in characters.
 const DROPPED_CHARS: usize = 60;
 /// Maximum interval between two redraws of the lines about the agents. These lines show elapsed times, so they change
@@ -105,52 +76,6 @@ const HELP: &str = "every line is a message to root, except these commands:\n  \
     /quit         leaves the chat; a daemon that was already running goes on\n\
     to send root a line that begins with /, begin it with //; Alt+Enter begins a new line of the same message; Ctrl-C \
     empties the line";
-
-fn parse(line: &str) -> Line {
-    let line = line.trim();
-    if line.is_empty() {
-        return Line::Empty;
-    }
-    let Some(command) = line.strip_prefix('/') else { return Line::Say(line.to_owned()) };
-    if command.starts_with('/') {
-        return Line::Say(command.to_owned());
-    }
-    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-    let rest = rest.trim();
-    match (name, rest) {
-        ("attach", file) if !file.is_empty() => Line::Attach(PathBuf::from(file)),
-        ("task", task) if !task.is_empty() => Line::Task(TaskId::new(task)),
-        ("tasks", "") => Line::Tasks,
-        ("history", "") => Line::History,
-        ("approve", rest) => approval(rest).unwrap_or_else(|| Line::Unknown(line.to_owned())),
-        ("deny", rest) => denial(rest).unwrap_or_else(|| Line::Unknown(line.to_owned())),
-        ("new", "") => Line::New,
-        ("help", "") => Line::Help,
-        ("quit" | "exit", "") => Line::Quit,
-        _ => Line::Unknown(line.to_owned()),
-    }
-}
-
-/// Parses the arguments of `/approve`: the id of a question and perhaps a scope, which is `task` or `always`.
-fn approval(rest: &str) -> Option<Line> {
-    let (id, scope) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let answer = match scope.trim() {
-        "" => Answer::Yes,
-        "task" => Answer::Task,
-        "always" => Answer::Always,
-        _ => return None,
-    };
-    let id = Some(ApprovalId::new(id)).filter(|id| id.number().is_some())?;
-    Some(Line::Answer(id, ApprovalAnswer { answer, reason: None }))
-}
-
-/// Parses the arguments of `/deny`: the id of a question and perhaps a reason.
-fn denial(rest: &str) -> Option<Line> {
-    let (id, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let id = Some(ApprovalId::new(id)).filter(|id| id.number().is_some())?;
-    let reason = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-    Some(Line::Answer(id, ApprovalAnswer { answer: Answer::No, reason }))
-}
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Failure> {
@@ -185,17 +110,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         };
         let (lines, printer) = lines::typed(&before)?;
         let printer = Arc::new(Mutex::new(printer));
-        let mut chat = Chat {
-            client,
-            task,
-            workspace,
-            attached: Vec::new(),
-            sending: None,
-            asked: BTreeSet::new(),
-            handed: BTreeMap::new(),
-            printer: Arc::clone(&printer),
-            leaving,
-        };
+        let mut chat = Chat::new(client, task, workspace, Arc::clone(&printer), leaving);
         let mut around = Around {
             lines,
             follow,
@@ -210,18 +125,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             () = interruption.happened() => Err(Failure::Left),
         };
     }
-    let printer = Arc::new(Mutex::new(Printer::Plain));
-    let mut chat = Chat {
-        client,
-        task,
-        workspace,
-        attached: Vec::new(),
-        sending: None,
-        asked: BTreeSet::new(),
-        handed: BTreeMap::new(),
-        printer,
-        leaving,
-    };
+    let mut chat = Chat::new(client, task, workspace, Arc::new(Mutex::new(Printer::Plain)), leaving);
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -264,123 +168,6 @@ struct Chat {
     leaving: Leaving,
 }
 
-/// Prints a text to the user.
-fn say(printer: &Mutex<Printer>, text: &str) -> Result<(), Failure> {
-    // If another thread panicked while it held the lock, the printer is still usable.
-    match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
-        Printer::Plain => print(text),
-        Printer::Beside(printer) => printer.print(text),
-    }
-}
-
-/// Prints a text that was formatted for a terminal or a pipe (`page`).
-fn tell(printer: &Mutex<Printer>, text: &str, page: Page) -> Result<(), Failure> {
-    match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
-        Printer::Plain => print_on(page, text),
-        Printer::Beside(printer) => printer.print_formatted(text),
-    }
-}
-
-/// When the chat checks for messages that the user has not been shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Now,
-    WhenSomethingHappens,
-}
-
-/// The result of waiting for an operation while the user may type.
-enum Heard<T> {
-    /// The operation has ended with this result.
-    Done(T),
-    /// The user wants to leave, and the operation takes too long. It was dropped.
-    TooLong,
-    /// The input or the event stream has ended, so the chat must end too.
-    Leave,
-}
-
-/// The input and the events, which must be handled even while the chat waits for the daemon.
-struct Around {
-    lines: Lines,
-    follow: Follow,
-    printer: Arc<Mutex<Printer>>,
-    /// Lines that the user typed while the chat waited for the daemon; they are handled next.
-    held: VecDeque<String>,
-    look: Look,
-    /// What the agents are doing.
-    live: Live,
-    /// The moment at which the user asked to leave; absent if the user has not, or stays after a warning.
-    leaves_since: Option<Instant>,
-}
-
-impl Around {
-    /// Waits until an operation ends; the operation itself may wait for a stopped daemon to come back. During the wait,
-    /// this function collects the lines that the user types, and tells the user if the daemon stops. If the user wants
-    /// to leave, the operation gets a moment to end.
-    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
-        let mut work = std::pin::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(Heard::Done(done)),
-                () = after(self.leaves_since) => return Ok(Heard::TooLong),
-                typed = self.lines.next() => if self.hear(typed) == Stays::No {
-                    return Ok(Heard::Leave);
-                },
-                followed = self.follow.next() => if self.notice(followed)? == Stays::No {
-                    return Ok(Heard::Leave);
-                },
-            }
-        }
-    }
-
-    /// Draws, above the input line, what the agents are doing. Replaces the lines that were drawn last.
-    fn draw(&self) -> Result<(), Failure> {
-        match &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
-            Printer::Plain => Ok(()),
-            Printer::Beside(printer) => printer.print_foot(&self.live.lines(&[], columns(), now())),
-        }
-    }
-
-    /// Queues a line for later. `/quit` comes before all lines in the queue.
-    fn hear(&mut self, typed: Option<Typed>) -> Stays {
-        match typed {
-            Some(Typed::Line(line)) if parse(&line) != Line::Quit => self.held.push_back(line),
-            Some(Typed::Line(_) | Typed::End) => self.leaves_since = Some(Instant::now()),
-            None => return Stays::No,
-        }
-        Stays::Yes
-    }
-
-    /// Handles an item of the event stream.
-    fn notice(&mut self, followed: Option<Followed>) -> Result<Stays, Failure> {
-        match followed {
-            Some(Followed::Entry(entry)) if is_for_person(&entry.event) => self.look = Look::Now,
-            Some(Followed::Entry(_)) => {}
-            Some(Followed::Glimpse(glimpse)) => {
-                self.live.see(*glimpse);
-                self.draw()?;
-            }
-            Some(Followed::Connected) => self.live.forget(),
-            Some(Followed::Lost(loss)) => {
-                self.live.forget();
-                self.draw()?;
-                say(&self.printer, &format!("polity: {} (/quit leaves)", loss.words()))?;
-            }
-            Some(Followed::Failed(error)) => return Err(error.into()),
-            None => return Ok(Stays::No),
-        }
-        Ok(Stays::Yes)
-    }
-}
-
-/// Waits until an operation has had enough time since the user asked to leave. Waits for ever if the user has not.
-async fn after(leaves_since: Option<Instant>) {
-    match leaves_since {
-        Some(since) => tokio::time::sleep_until(since + LAST_OPERATION).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// An operation that took too long when the user wanted to leave.
 #[derive(Clone, Copy, Debug)]
 enum Dropped<'a> {
@@ -417,13 +204,6 @@ fn warning(work: Option<&str>, dropped: Option<Dropped<'_>>) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// Whether the user stays in the chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stays {
-    Yes,
-    No,
-}
-
 /// What an interactive chat does next.
 enum Work {
     /// Sends a message again, because the user has interrupted its sending.
@@ -443,6 +223,26 @@ enum Next {
 }
 
 impl Chat {
+    fn new(
+        client: Client,
+        task: Option<TaskId>,
+        workspace: Option<String>,
+        printer: Arc<Mutex<Printer>>,
+        leaving: Leaving,
+    ) -> Self {
+        Self {
+            client,
+            task,
+            workspace,
+            attached: Vec::new(),
+            sending: None,
+            asked: BTreeSet::new(),
+            handed: BTreeMap::new(),
+            printer,
+            leaving,
+        }
+    }
+
     fn print(&self, text: &str) -> Result<(), Failure> {
         say(&self.printer, text)
     }

@@ -1,21 +1,23 @@
 //! Tasks as the user sees them: prints the messages for the user, marks them as shown, and reports how a task ends.
 
-use super::advice::{Process, answering, deciding, needing_daemon};
-use super::approvals;
+mod known_failure;
+mod questions;
+
 use super::approvals::terminal::{Answerable, Terminal};
 use super::live::Live;
 use super::words::now;
 use crate::failure::{self, Failure};
 use crate::output::foot::columns;
 use crate::output::{Foot, Form, Page, complain, one_line, outcome_in_words, print_json, print_on};
-use crate::suggested::repeating;
+use known_failure::tell_known_failure;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_society::message::{Expects, Finality, MessageState, Sender};
+use polity_society::message::{Finality, Sender};
 use polity_view::{
-    ApprovalState, ApprovalView, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE, MessageFilter,
-    MessageView, NowFilter, Order, Outcome, Stuck, StuckView, TaskState, Why, WhyFilter, WhyRemedy,
+    Entry, Event, EventFilter, EventKind, MAX_PAGE, MessageFilter, MessageView, Order, Outcome, TaskState,
 };
+use questions::OpenQuestions;
+pub(crate) use questions::asking_tasks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -138,7 +140,7 @@ impl<'a> Telling<'a> {
         Self { terminal, ..self }
     }
 
-    /// Makes this value print, as text, only messages that may answer one message.
+    /// If a message is awaited, this value prints only messages that may answer it. In JSON form, it prints all.
     pub(crate) fn awaiting(self, awaited: Option<Awaited>) -> Self {
         Self { awaited, ..self }
     }
@@ -491,103 +493,6 @@ fn titled(title: &str) -> String {
     format!("[task: {}]", one_line(title, TITLE_CHARS))
 }
 
-/// What the agents of a task ask the user.
-struct OpenQuestions {
-    /// The messages that ask for an answer.
-    messages: Vec<MessageView>,
-    /// The questions whether an agent may make a call.
-    approvals: Vec<ApprovalView>,
-}
-
-impl OpenQuestions {
-    async fn of(client: &Client, task: &TaskId) -> Result<Self, Failure> {
-        let messages = questions(client, task).await?;
-        let approvals = approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await?;
-        Ok(Self { messages, approvals })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.approvals.is_empty()
-    }
-
-    /// Prints each question, and how to answer it once this command has ended.
-    fn tell(&self, client: &Client) {
-        let process = Process::after(client);
-        for question in &self.messages {
-            complain(&format!("{} waits for your answer: {}", question.from, question.text));
-            let how = answering(process, &AgentId::new(question.from.as_str()), &question.task);
-            complain(&repeating(&format!("answer with: {how}")));
-        }
-        for approval in &self.approvals {
-            complain(&anstream::adapter::strip_str(&approvals::in_words(approval, now())).to_string());
-            let how = deciding(process, &approval.id, "");
-            complain(&repeating(&format!("answer with: {how}")));
-        }
-    }
-}
-
-/// Fetches the tasks in which an agent waits for an answer of the user: one for each question, oldest question first.
-pub(crate) async fn asking_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
-    let now = client.now(&NowFilter { limit: Some(MAX_PAGE) }).await?;
-    let asks = |thing: &StuckView| matches!(thing.stuck, Stuck::Question { .. } | Stuck::Approval { .. });
-    Ok(now.stuck.into_iter().filter(asks).filter_map(|thing| thing.task).collect())
-}
-
-/// Tells why no model could be used in a task, and how to try again. This command has not printed the message about it,
-/// because an earlier command or another process has shown the message.
-async fn tell_known_failure(client: &Client, task: &TaskId, ended: Ended) {
-    // Without the explanation, the text still tells what happened.
-    let why = client.why(task.as_str(), &WhyFilter::default()).await.unwrap_or_default();
-    for line in known_failure_in_words(task, &why, ended, Process::after(client)) {
-        complain(&line);
-    }
-}
-
-fn known_failure_in_words(task: &TaskId, why: &Why, ended: Ended, process: Process) -> Vec<String> {
-    let cause = why.chain.iter().find_map(|fact| match fact {
-        Fact::TurnFailed { reason, .. } => Some(format!(": {reason}")),
-        _ => None,
-    });
-    let then = match ended {
-        // Nobody knows whether a model can be used now.
-        Ended::Before => " at that time",
-        Ended::Meanwhile => "",
-    };
-    let cause = cause.unwrap_or_default();
-    let mut lines = vec![
-        format!("{task} ended, because no model could be used{then}{cause}"),
-        "polity does not ask again by itself; to try again:".to_owned(),
-    ];
-    let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
-    // The remedy that runs the turn again comes last in an explanation.
-    for remedy in why.remedies.iter().rev().filter(again) {
-        let how = needing_daemon(process, &remedy.sentence(""));
-        lines.push(format!("→ {}", repeating(&how)));
-    }
-    lines
-}
-
-/// Fetches the unanswered questions to the user in a task, oldest first.
-async fn questions(client: &Client, task: &TaskId) -> Result<Vec<MessageView>, Failure> {
-    let filter = MessageFilter {
-        task: Some(task.clone()),
-        to: Some(AgentId::user()),
-        order: Order::Newest,
-        limit: Some(MAX_PAGE),
-        ..MessageFilter::default()
-    };
-    let mut asked = client.messages(&filter).await?.messages;
-    asked.retain(is_open_question);
-    asked.reverse();
-    Ok(asked)
-}
-
-fn is_open_question(message: &MessageView) -> bool {
-    message.expects == Expects::Answer
-        && message.answered_by.is_none()
-        && matches!(message.state, MessageState::Queued | MessageState::Done)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::examples::messages;
@@ -627,29 +532,6 @@ mod tests {
         check(6, "root", &[5], true);
         check(6, "system", &[], true);
         check(4, "system", &[], false);
-    }
-
-    #[test]
-    fn a_failure_that_was_shown_before_is_told_with_commands_that_work() {
-        let (root, task) = (AgentId::root, TaskId::new("t-1"));
-        let reason = "server unreachable".to_owned();
-        let failed = Fact::TurnFailed { agent: root(), reason, at: None };
-        let again = WhyRemedy::RunAgain { agent: root(), task: task.clone(), turn: 3, service: None };
-        let write = WhyRemedy::Write { agent: root(), task: task.clone() };
-        let why = Why { chain: vec![failed], remedies: vec![write, again] };
-        let words = |ended, process| known_failure_in_words(&task, &why, ended, process).join("\n");
-        insta::assert_snapshot!(words(Ended::Before, Process::Nothing), @r"
-        t-1 ended, because no model could be used at that time: server unreachable
-        polity does not ask again by itself; to try again:
-        → start polity serve, then run turn 3 of root again: polity fork t-1 --turn 3
-        → start polity serve, then write again: polity send --to root --task t-1 …
-        ");
-        insta::assert_snapshot!(words(Ended::Meanwhile, Process::Daemon), @r"
-        t-1 ended, because no model could be used: server unreachable
-        polity does not ask again by itself; to try again:
-        → run turn 3 of root again: polity fork t-1 --turn 3
-        → write again: polity send --to root --task t-1 …
-        ");
     }
 
     #[test]

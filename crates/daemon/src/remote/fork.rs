@@ -1,7 +1,7 @@
 //! `polity fork TASK --turn N`: copies a task up to a turn, and begins this turn again in the copy.
 
 use super::At;
-use super::send::wait_for;
+use super::send::{Awaiting, wait_for};
 use crate::failure::Failure;
 use crate::output::{Form, complain, print, print_json};
 use crate::prompt::read_text;
@@ -51,7 +51,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         if form == Form::Text {
             complain(&in_words(&forked));
         }
-        return wait_for(&client, &forked.task, &forked.agent, newest, form).await;
+        let awaiting = Awaiting { task: &forked.task, to: &forked.agent, letter: None, newest, form };
+        return wait_for(&client, awaiting).await;
     }
     match form {
         Form::Json => print_json(&forked)?,

@@ -75,36 +75,30 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     }
     // In a task, root speaks for all agents. Any other agent is asked for itself, so only its answer counts.
     let letter = (!posted.to.is_root()).then_some(&posted.id);
-    wait_until_idle(&client, &posted.task, &posted.to, letter, newest, form).await
+    wait_for(&client, Awaiting { task: &posted.task, to: &posted.to, letter, newest, form }).await
 }
 
-/// Prints what happens in a task until nothing is left to do or the user interrupts it; returns the exit code. `to` is
-/// the agent that gets the first message.
-pub(super) async fn wait_for(
-    client: &Client,
-    task: &TaskId,
-    to: &AgentId,
-    newest: i64,
-    form: Form,
-) -> Result<u8, Failure> {
-    wait_until_idle(client, task, to, None, newest, form).await
+/// The work that a command waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Awaiting<'a> {
+    pub(super) task: &'a TaskId,
+    /// The agent that gets the first message.
+    pub(super) to: &'a AgentId,
+    /// If given, only messages that may answer this message are printed.
+    pub(super) letter: Option<&'a MessageId>,
+    /// The newest event when the command began.
+    pub(super) newest: i64,
+    pub(super) form: Form,
 }
 
-/// Does the same as [`wait_for`]. If `letter` is given, prints only messages that may answer this message.
-async fn wait_until_idle(
-    client: &Client,
-    task: &TaskId,
-    to: &AgentId,
-    letter: Option<&MessageId>,
-    newest: i64,
-    form: Form,
-) -> Result<u8, Failure> {
+/// Prints what happens in a task until nothing is left to do or the user interrupts it; returns the exit code.
+pub(super) async fn wait_for(client: &Client, awaiting: Awaiting<'_>) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let waiting = client.waiting_aloud(complain);
     tokio::select! {
-        code = wait(&waiting, task, to, letter, newest, form) => code,
-        () = interruption.happened() => Err(Failure::LeftWorking(task.clone())),
+        code = wait(&waiting, awaiting) => code,
+        () = interruption.happened() => Err(Failure::LeftWorking(awaiting.task.clone())),
     }
 }
 
@@ -172,14 +166,8 @@ async fn post_with_files(
     Ok(client.send(&message).await?)
 }
 
-async fn wait(
-    client: &Client,
-    task: &TaskId,
-    to: &AgentId,
-    letter: Option<&MessageId>,
-    newest: i64,
-    form: Form,
-) -> Result<u8, Failure> {
+async fn wait(client: &Client, awaiting: Awaiting<'_>) -> Result<u8, Failure> {
+    let Awaiting { task, to, letter, newest, form } = awaiting;
     if let Some(words) = paused(client, to).await? {
         complain(&words);
     }

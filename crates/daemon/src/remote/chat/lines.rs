@@ -1,5 +1,6 @@
 //! Reads the input lines of the chat.
 
+use super::line::{Line, parse};
 use super::printer::{Beside, Printer, Screen};
 use crate::failure::Failure;
 use crate::output::complain;
@@ -146,7 +147,7 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
             // Wait before the next `readline`, which would change the mode of the terminal again. If the user leaves, the
             // chat drops `again`.
             let is_end = matches!(typed, Typed::End)
-                || matches!(&typed, Typed::Line(line) if super::parse(line) == super::Line::Quit);
+                || matches!(&typed, Typed::Line(line) if parse(line) == Line::Quit);
             if tell.blocking_send(typed).is_err() || (is_end && may_read.recv().is_err()) {
                 return;
             }

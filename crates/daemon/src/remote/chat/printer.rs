@@ -75,8 +75,8 @@ struct State {
     /// The foot to print below these texts. A newer foot takes its place, so that a terminal that shows nothing for a
     /// while gets only the newest one.
     foot: Option<Vec<String>>,
-    /// Number of lines of the foot at the end of the output. The next output replaces them. It is 0 after the user has
-    /// ended a line: the line stands below the foot, so the next output cannot replace the foot.
+    /// Number of lines of the foot at the end of the output. The next output replaces these lines. When the user ends a
+    /// line, this line stands below the foot. Nothing can replace the foot then, so the number is 0.
     drawn: usize,
     /// Counts the beginnings and the ends of lines that the user edits. It is odd while the line editor reads a line. Only
     /// then, the editor shows texts.

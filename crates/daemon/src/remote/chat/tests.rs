@@ -15,36 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 #[test]
-fn lines_of_the_person() {
-    let check = |line: &str, expect: Line| assert_eq!(parse(line), expect, "{line:?}");
-    check(" \t", Line::Empty);
-    check(" hello there ", Line::Say("hello there".to_owned()));
-    check("//etc/passwd", Line::Say("/etc/passwd".to_owned()));
-    check("/attach my file.png", Line::Attach("my file.png".into()));
-    check("/attach", Line::Unknown("/attach".to_owned()));
-    let answered = |id: &str, answer: Answer, reason: Option<&str>| {
-        let answer = ApprovalAnswer { answer, reason: reason.map(str::to_owned) };
-        Line::Answer(ApprovalId::new(id), answer)
-    };
-    check("/approve q3", answered("q3", Answer::Yes, None));
-    check("/approve q3 always", answered("q3", Answer::Always, None));
-    check("/approve q3 task", answered("q3", Answer::Task, None));
-    check("/deny q3", answered("q3", Answer::No, None));
-    check("/deny q3 not today", answered("q3", Answer::No, Some("not today")));
-    for line in ["/approve", "/approve it", "/approve q3 perhaps", "/deny"] {
-        check(line, Line::Unknown(line.to_owned()));
-    }
-    check("/task task-4x2k", Line::Task(TaskId::new("task-4x2k")));
-    check("/tasks", Line::Tasks);
-    check("/tasks now", Line::Unknown("/tasks now".to_owned()));
-    check("/history", Line::History);
-    check("/new", Line::New);
-    check("/help", Line::Help);
-    check("/quit", Line::Quit);
-    check("/sing", Line::Unknown("/sing".to_owned()));
-}
-
-#[test]
 fn who_leaves_during_an_operation_is_warned_too() {
     let check = |unfinished, dropped, expect: Option<&str>| {
         assert_eq!(warning(unfinished, dropped).as_deref(), expect);
