@@ -9,6 +9,7 @@ use super::words::now;
 use crate::failure::{self, Failure};
 use crate::output::foot::columns;
 use crate::output::{Foot, Form, Page, complain, one_line, outcome_in_words, print_json, print_on};
+pub(crate) use known_failure::Ended;
 use known_failure::tell_known_failure;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -89,15 +90,6 @@ pub(crate) struct Telling<'a> {
     terminal: Option<Terminal<'a>>,
     /// The message that the user waits for an answer to; absent if all messages of the tasks are printed.
     awaited: Option<Awaited>,
-}
-
-/// Whether a task ended before the command that prints its outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Before the command began.
-    Before,
-    /// While the command was running.
-    Meanwhile,
 }
 
 /// A message of the user to an agent other than root. As text, only messages that may answer it are printed.

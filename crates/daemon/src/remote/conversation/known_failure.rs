@@ -1,12 +1,20 @@
 //! Tells why no model could be used in a task, if the user has seen the message about it before.
 
-use super::Ended;
 use crate::output::complain;
 use crate::remote::advice::{Process, needing_daemon};
 use crate::suggested::repeating;
 use polity_client::Client;
 use polity_society::id::TaskId;
 use polity_view::{Fact, Why, WhyFilter, WhyRemedy};
+
+/// Whether a task ended before the command that prints its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Before the command began.
+    Before,
+    /// While the command was running.
+    Meanwhile,
+}
 
 /// Tells why no model could be used in a task, and how to try again. This command has not printed the message about it,
 /// because an earlier command or another process has shown the message.
