@@ -16,6 +16,8 @@ pub mod time;
 
 mod glyph;
 
+mod form;
+
 pub mod defuse;
 
 pub mod content;

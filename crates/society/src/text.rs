@@ -5,6 +5,7 @@ mod key;
 
 pub use key::TextKey;
 
+use crate::form::Form;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use strum::{IntoStaticStr, VariantArray};
@@ -102,11 +103,27 @@ pub enum TextProblem {
     },
 }
 
+/// The lines that only the system writes. Lines that begin with `【` are recognised without this list.
+const OF_THE_SYSTEM: [TextKey; 10] = [
+    TextKey::MessageFromAgent,
+    TextKey::MessageFromUser,
+    TextKey::MessageFromSystem,
+    TextKey::MessageKindRequest,
+    TextKey::MessageKindAnswer,
+    TextKey::MessageKindSupplement,
+    TextKey::MessageKindReport,
+    TextKey::MessageSelfIntroduction,
+    TextKey::MessageReplyHint,
+    TextKey::ToolQuoted,
+];
+
 /// All texts of one language.
 #[derive(Clone, Debug)]
 pub struct Texts {
     templates: Vec<Template>,
     type_names: BTreeMap<String, String>,
+    /// The forms of the lines that only the system writes. Each message is compared with them.
+    forms: Vec<Form>,
 }
 
 impl Texts {
@@ -141,7 +158,29 @@ impl Texts {
         problems.extend(named.into_keys().map(TextProblem::UnknownKey));
         let mut all_type_names = fallback.map(|texts| texts.type_names.clone()).unwrap_or_default();
         all_type_names.extend(type_names);
-        (Self { templates, type_names: all_type_names }, problems)
+        let mut texts = Self { templates, type_names: all_type_names, forms: Vec::new() };
+        texts.forms = texts.system_forms();
+        (texts, problems)
+    }
+
+    /// Returns the forms of the texts in `OF_THE_SYSTEM`, and the forms that the text `message.header_forms` lists.
+    fn system_forms(&self) -> Vec<Form> {
+        let own = OF_THE_SYSTEM.into_iter().filter_map(|key| {
+            let template = self.template(key);
+            let mut pieces = vec![template.as_str()];
+            for name in template.placeholders() {
+                let last = pieces.pop().unwrap_or_default();
+                pieces.extend(last.splitn(2, &format!("{{{name}}}")));
+            }
+            Form::of(pieces)
+        });
+        let named = self.get(TextKey::MessageHeaderForms).lines();
+        own.chain(named.filter_map(|line| Form::of(line.split('…').collect()))).collect()
+    }
+
+    /// Returns the forms of the lines that only the system writes.
+    pub(crate) fn forms(&self) -> &[Form] {
+        &self.forms
     }
 
     /// Returns the template of a key.

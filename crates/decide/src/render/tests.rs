@@ -396,3 +396,17 @@ proptest! {
         prop_assert!(begins_with_heard);
     }
 }
+
+#[test]
+fn rendering_takes_few_instructions() {
+    let mut story = story();
+    for _ in 0..20 {
+        story.hear("writer-3m9q", "The report has three parts.\n第二部分在附件里。", Vec::new());
+        story.say("I have read all of them, and the second part is missing.");
+    }
+    polity_instructions::guard("render", "render::tests::rendering_takes_few_instructions", 5, |times| {
+        for _ in 0..times {
+            std::hint::black_box(story.shown_to(service("eyes"), PLENTY));
+        }
+    });
+}

@@ -1,5 +1,6 @@
 use super::*;
 use crate::chat::{Arguments, FailureKind, ToolCall};
+use crate::events::Splitter;
 use crate::listen::{Listener, Piece};
 use proptest::prelude::*;
 use serde_json::json;
@@ -459,4 +460,19 @@ fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
     assert!(rescued(std::slice::from_ref(&begun), unreadable).is_none(), "the arguments are incomplete");
     assert!(rescued(&[], unreadable).is_none(), "there is no call");
     assert!(rescued(&[begun, ended], "out of memory").is_none(), "another failure");
+}
+
+#[test]
+fn a_piece_of_a_stream_takes_few_instructions() {
+    let name = "assemble::tests::a_piece_of_a_stream_takes_few_instructions";
+    polity_instructions::guard("stream_piece", name, 500, |times| {
+        let event = format!("data: {}\n\n", delta(json!({"content": " word"})));
+        let (mut splitter, mut assembler) = (Splitter::default(), Assembler::default());
+        let mut teller = Teller::new(&Nobody, &[]);
+        for _ in 0..times {
+            let event = splitter.next(&mut event.as_bytes()).unwrap();
+            assembler.push(serde_json::from_slice(&event.data).unwrap(), &mut teller).unwrap();
+        }
+        std::hint::black_box(assembler.kept());
+    });
 }

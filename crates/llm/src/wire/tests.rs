@@ -248,3 +248,16 @@ proptest! {
         prop_assert_eq!(BASE64_STANDARD.decode(encoded).unwrap(), data);
     }
 }
+
+#[test]
+fn a_body_takes_few_instructions() {
+    polity_instructions::guard("body", "wire::tests::a_body_takes_few_instructions", 10, |times| {
+        let text = "The report has three parts.\n\"Part one\" 在附件里。\n".repeat(5);
+        let said = Message::Assistant { text: Some(text.clone()), tool_calls: Vec::new(), extra: Map::new() };
+        let turn = [Message::User(vec![Part::Text(text)]), said];
+        let request = Request { messages: turn.repeat(50), tools: vec![tool(); 13], ..request() };
+        for _ in 0..times {
+            std::hint::black_box(serde_json::to_vec(&Body::new(&request, &endpoint())).unwrap());
+        }
+    });
+}

@@ -718,3 +718,14 @@ proptest! {
         prop_assert_eq!(unmarked, before);
     }
 }
+
+#[test]
+fn defusing_takes_few_instructions() {
+    let text = "The table has three columns.\n｜ id｜ name｜ size\n她说：报告写完了。\n".repeat(20);
+    polity_instructions::guard("defuse", "present::tests::defusing_takes_few_instructions", 20, |times| {
+        let texts = texts();
+        for _ in 0..times {
+            std::hint::black_box(defuse(&text, &texts));
+        }
+    });
+}

@@ -68,3 +68,16 @@ fn a_turn_takes_few_allocations() {
     // The society makes 797 allocations. The limit is 5 % more.
     assert!(allocations <= 836, "{allocations} allocations; if they are worth it, raise the limit");
 }
+
+/// Counts the instructions of all threads, the writer's too.
+#[test]
+fn a_turn_takes_few_instructions() {
+    let name = "society::tests::statements::a_turn_takes_few_instructions";
+    polity_instructions::guard("turn", name, 20, |times| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (society, _directory) = runtime.block_on(start(ScriptedModel::always(Say::Text("done"))));
+        for _ in 0..times {
+            runtime.block_on(cost(&society, "go"));
+        }
+    });
+}
