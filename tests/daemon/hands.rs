@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::hiring::brief;
+use crate::support::hiring::{Gate, brief};
 use crate::support::serving::Serving;
 use crate::support::{home, json_lines, run, start};
 
@@ -199,6 +199,56 @@ fn the_work_of_a_worktree_is_committed_by_its_agent_and_merged() {
     assert_eq!(task.len(), 1, "{task:?}");
     let log = git(&task[0].join("git"), &["log", "--all", "--format=%an|%s"]).expect("a log");
     assert!(log.lines().any(|line| line.starts_with("writer-") && line.contains("turn")), "{log}");
+}
+
+/// The script of a society: root and a writer work in one workspace, and each of them writes one file. Neither turn ends
+/// before both files are written. `written` are the gates that root and the writer open.
+fn two_in_one_workspace(asked: &Conversation, written: &[Gate; 2]) -> Answer {
+    let is_root = asked.agent_id() == "root";
+    if is_root && !asked.has_called("spawn_agent_with_task") {
+        let role = json!({"name": "writer", "rolePrompt": "You write."});
+        let arguments =
+            json!({"role": role, "taskBrief": brief("Write"), "initialMessage": {"text": "write"}});
+        return Answer::call("spawn_agent_with_task", arguments);
+    }
+    let file = if is_root { "plan.md" } else { "chapter.md" };
+    if asked.results_of("str_replace_editor").is_empty() {
+        return edit(json!({"command": "create", "path": file, "file_text": "Once upon a time\n"}));
+    }
+    let [by_root, by_writer] = written;
+    let (own, other) = if is_root { (by_root, by_writer) } else { (by_writer, by_root) };
+    own.open();
+    other.pass();
+    match is_root {
+        true if asked.text_contains("the chapter is written") => Answer::say("all is written"),
+        true => Answer::say("waiting for the writer"),
+        false => Answer::say("the chapter is written"),
+    }
+}
+
+#[test]
+fn agents_that_write_at_the_same_time_are_named_with_their_own_files() {
+    if git(Path::new("."), &["--version"]).is_none() {
+        polity_tests::tell("not checked: git is not installed");
+        return;
+    }
+    let written = [Gate::default(), Gate::default()];
+    let server = ScriptedServer::start(move |asked| two_in_one_workspace(asked, &written));
+    let polity = home(&server, &json!({"language": "en"}));
+    let daemon = Serving::start(&polity);
+    let posted = daemon.call("POST /api/messages", json!({"text": "work"}).to_string().as_bytes()).json();
+    let route = format!("GET /api/tasks/{}/changes", posted["task"].as_str().expect("a task"));
+    let all = |changes: &Value| -> Vec<Value> { changes["commits"].as_array().expect("commits").clone() };
+    let files =
+        |commits: &[Value]| commits.iter().filter_map(|commit| commit["files"].as_array()).flatten().count();
+    let changes = until(&daemon, &route, |changes| files(&all(changes)) >= 2);
+    let mut found: Vec<(bool, Value)> = all(&changes)
+        .into_iter()
+        .filter(|commit| commit["turn"].is_i64())
+        .map(|commit| (commit["agent"] == "root", commit["files"].clone()))
+        .collect();
+    found.sort_by_key(|(is_root, _)| *is_root);
+    assert_eq!(found, [(false, json!(["chapter.md"])), (true, json!(["plan.md"]))], "{changes:#}");
 }
 
 /// The script of a worker that appends lines to a file, one after the other. Each edit must happen exactly once.

@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx, damaged, messages, seen};
 use crate::record::{Keeps, Record};
-use polity_society::id::{CallId, MessageId, TurnId};
+use polity_society::id::{AgentId, CallId, MessageId, TaskId, TurnId};
 use polity_society::message::Message;
 use polity_society::present::{FirstWords, first_words};
 use polity_society::rules::subjects;
@@ -10,7 +10,7 @@ use polity_society::text::Texts;
 use polity_sql::Connection;
 use polity_sql::Json;
 use polity_sql::Row;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 const INSERT: &str =
     "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -42,6 +42,14 @@ const RESULT_OF: &str = "SELECT seq, body FROM records WHERE agent = ?1 AND task
     AND substr(body, 1, 25) = '{\"record\":\"tool_finished\"' AND json_extract(body, '$.call') = ?3
     ORDER BY seq DESC LIMIT 1";
 
+/// The paths of files that calls have begun to write in turns that are still open. The evidence of a call names the
+/// path.
+const WRITING: &str = "SELECT DISTINCT t.agent, json_extract(r.body, '$.evidence.path') AS path
+    FROM turns t INDEXED BY turns_open
+    CROSS JOIN records r INDEXED BY records_of_turn ON r.turn = t.id
+    WHERE t.task = ?1 AND t.state = 'open' AND substr(r.body, 1, 24) = '{\"record\":\"tool_started\"'
+    AND json_extract(r.body, '$.evidence.path') IS NOT NULL";
+
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
@@ -56,6 +64,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     SO_MANY_BEFORE,
     HEARD_BEFORE,
     RESULT_OF,
+    WRITING,
 ];
 
 /// Writes a record, and returns its number.
@@ -101,6 +110,20 @@ pub async fn result_of(
     let query =
         polity_sql::query(RESULT_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     query.bind(call.as_str()).fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+/// Returns the paths of files that agents of a task have written with tools in turns that are still open. A write
+/// counts from the moment at which its call begins. Each path is relative to the workspace of its agent, on one line.
+pub async fn writing(
+    connection: &mut Connection,
+    task: &TaskId,
+) -> Result<BTreeMap<AgentId, HashSet<String>>, Error> {
+    let rows = polity_sql::query(WRITING).bind(task.as_str()).fetch_all(connection).await?;
+    let mut writing = BTreeMap::<AgentId, HashSet<String>>::new();
+    for row in &rows {
+        writing.entry(AgentId::new(row.get::<String, _>("agent"))).or_default().insert(row.get("path"));
+    }
+    Ok(writing)
 }
 
 /// The store reads open requests even if a summary covers them, but at most this many. More requests would not fit into

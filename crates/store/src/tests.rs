@@ -5,6 +5,7 @@ use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::time::Timestamp;
 use polity_sql::Sql;
 use polity_view::{ApprovalFilter, ApprovalState, TaskState};
+use std::collections::{BTreeMap, HashSet};
 use strum::VariantArray;
 
 /// The statements of all tables.
@@ -200,6 +201,34 @@ async fn no_statement_reads_the_whole_history() {
     }
     harmless.sort_unstable();
     assert_eq!(harmless, HARMLESS, "each of these statements exists once");
+}
+
+#[tokio::test]
+async fn a_path_is_being_written_from_the_start_of_a_call_to_the_end_of_its_turn() {
+    let scratch = Scratch::new().await;
+    scratch.add_task("t-2").await;
+    scratch
+        .execute(
+            "INSERT INTO agents (id, task, parent, depth, created_at) VALUES ('ann-1', 't-1', 'root', 1, 1);
+            INSERT INTO turns (id, agent, task, began_by, state, created_at) VALUES (1, 'root', 't-1', 'm', 'done', 1),
+                (2, 'root', 't-1', 'm', 'open', 1), (3, 'ann-1', 't-1', 'm', 'open', 1), (4, 'root', 't-2', 'm', 'open', 1);
+            INSERT INTO records (agent, task, turn, body, created_at)
+                SELECT t.agent, t.task, t.id, json_object('record', 'tool_started', 'call', 'a', 'evidence', json(n.value)), 1
+                FROM turns t CROSS JOIN
+                json_each(json_array(json_object('path', 'f' || t.id), json_object('path', 'g'), NULL)) n;
+            UPDATE turns SET state = 'stopped' WHERE id = 2",
+        )
+        .await;
+    let mut reader = scratch.store.reader().await.unwrap();
+    let mut check = async |task: &str, expect: &[(&str, [&str; 2])]| {
+        let expect =
+            expect.iter().map(|(agent, paths)| (AgentId::new(*agent), paths.map(str::to_owned).into()));
+        let expect: BTreeMap<AgentId, HashSet<String>> = expect.collect();
+        let writing = records::writing(&mut reader, &TaskId::new(task)).await.unwrap();
+        assert_eq!(writing, expect, "{task}");
+    };
+    check("t-1", &[("ann-1", ["f3", "g"])]).await;
+    check("t-2", &[("root", ["f4", "g"])]).await;
 }
 
 #[tokio::test]

@@ -10,11 +10,12 @@
 //! ```
 //!
 //! The path of a change: an agent changes files in its directory. At the end of the turn, [`Workspaces::settle`] reads
-//! the directory (modules `walk` and `snapshot`) and commits the changes to the agent's branch. Later,
-//! [`Workspaces::merge`] brings this commit into another workspace, the target. First, git merges the agent's commit
-//! with a commit of the target's present files. This changes only the repository. Then the module `plan` decides what
-//! to do with each file of the target. Last, the module `journal` changes these files. If a crash interrupts it, polity
-//! finishes the merge later. `parse`, `path`, `hunks` and `plan` are pure.
+//! the directory (modules `walk` and `snapshot`) and commits the changes to the agent's branch. It leaves out the files
+//! that only other agents of the same directory are writing. Later, [`Workspaces::merge`] brings this commit into
+//! another workspace, the target. First, git merges the agent's commit with a commit of the target's present files.
+//! This changes only the repository. Then the module `plan` decides what to do with each file of the target. Last, the
+//! module `journal` changes these files. If a crash interrupts it, polity finishes the merge later. `parse`, `path`,
+//! `hunks` and `plan` are pure.
 //!
 //! The module `git` makes sure that git starts no program, even if the configuration of a repository names one. Git
 //! stores objects, merges commits, and writes the first files of a new worktree. After that, only polity itself reads
@@ -41,6 +42,7 @@ mod walk;
 
 mod beneath;
 
+pub use settle::Unfinished;
 pub use workspaces::{
     Commit, Cut, FileChange, FileDiff, FileEntry, GitDirs, History, Merged, MergedFile, Opened, Recording,
     Recovered, Retired, Settled, Workspaces, WorktreeCommit,

@@ -6,14 +6,23 @@ use crate::journal::in_background;
 use crate::problem::Problem;
 use crate::repository::{Author, Repository, STREAM_PREFIX};
 use crate::snapshot::{self, Difference, NextCommit, Seen};
+use polity_files::path::on_one_line;
+use polity_society::refusal::Refusal;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of attempts at a commit. An attempt fails if running commands change the files while polity reads
 /// them.
 const ATTEMPTS: usize = 3;
+
+/// Returns the paths that only other agents have written in turns that are still open. The paths are relative to the
+/// workspace, on one line. The runtime provides this function, because this crate does not know who wrote what.
+pub type Unfinished =
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<HashSet<String>, Refusal>> + Send>> + Send + Sync;
 
 /// A workspace whose changes can be committed.
 pub(crate) struct Committed<'a> {
@@ -23,6 +32,8 @@ pub(crate) struct Committed<'a> {
     pub(crate) directory: &'a Path,
     /// The metadata and hashes of the files that polity has read before.
     pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Which paths to leave out. `None` if the commit takes all changes.
+    pub(crate) unfinished: Option<&'a Unfinished>,
 }
 
 /// The result of committing a workspace.
@@ -35,8 +46,8 @@ pub(crate) struct Outcome {
 }
 
 impl Committed<'_> {
-    /// Commits all changes since the commit `head`, and sets `reference` to the new commit. Makes no commit if
-    /// nothing has changed.
+    /// Commits all changes since the commit `head` but those to leave out, and sets `reference` to the new commit.
+    /// Makes no commit if there is nothing to commit.
     pub(crate) async fn commit(
         &self,
         head: &str,
@@ -62,13 +73,19 @@ impl Committed<'_> {
     ) -> Result<Outcome, Problem> {
         let base = self.repository.tree(head).await?;
         let (directory, seen, commit) = (self.directory.to_owned(), self.seen.clone(), head.to_owned());
-        let Difference { changes, unreadable } = in_background(move || {
+        let Difference { mut changes, unreadable } = in_background(move || {
             let beneath = Beneath::open(&directory)?;
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             snapshot::compare(&beneath, &base, &commit, &mut seen)
         })
         .await?;
         let unreadable = unreadable.iter().map(ToString::to_string).collect();
+        if let Some(unfinished) = self.unfinished.filter(|_| !changes.is_empty()) {
+            // A write is recorded before it begins. So the answer names every write that the comparison may have found
+            // only if polity asks after the comparison.
+            let left_out = unfinished().await.map_err(Problem::Refused)?;
+            changes.retain(|(path, _)| !left_out.contains(&on_one_line(&path.to_string())));
+        }
         if changes.is_empty() {
             return Ok(Outcome { commit: None, unreadable });
         }

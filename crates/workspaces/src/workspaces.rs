@@ -22,7 +22,7 @@ use crate::journal::Journal;
 use crate::person::Person;
 use crate::problem::Problem;
 use crate::repository::{Author, MAIN, Repository};
-use crate::settle::Committed;
+use crate::settle::{Committed, Unfinished};
 use crate::snapshot::Seen;
 use polity_society::id::{AgentId, TaskId, TurnId};
 use polity_society::refusal::Refusal;
@@ -69,7 +69,7 @@ pub struct GitDirs {
 /// The result of committing a workspace at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The hash of the commit; `None` if nothing has changed.
+    /// The hash of the commit; `None` if there was nothing to commit.
     pub commit: Option<String>,
     /// Files that polity could not read. In the commit, they stay as they were before.
     pub unreadable: Vec<String>,
@@ -127,18 +127,20 @@ impl Workspaces {
     }
 
     /// Commits the changes in the workspace of the caller at the end of a turn. The caller is the author of the
-    /// commit. Makes no commit in a directory of the person.
+    /// commit. Leaves out the paths that `unfinished` returns: the commits of other agents will contain them. Makes no
+    /// commit in a directory of the person.
     pub async fn settle(
         &self,
         caller: &Caller,
         turn: TurnId,
+        unfinished: &Unfinished,
         cancel: &CancellationToken,
     ) -> Result<Settled, Refusal> {
         let subject = if caller.role.is_empty() { caller.agent.as_str() } else { &caller.role };
         let subject: String = subject.chars().filter(|character| !character.is_control()).take(80).collect();
         let message =
             format!("{subject}, turn {turn}\n\n{AGENT_TRAILER} {}\n{TURN_TRAILER} {turn}\n", caller.agent);
-        Ok(self.lock(&caller.task, cancel).await?.settle(caller, &message).await?)
+        Ok(self.lock(&caller.task, cancel).await?.settle(caller, &message, Some(unfinished)).await?)
     }
 
     /// Finishes all merges that a crash has interrupted. If this fails for a merge, the next operation on the
@@ -258,14 +260,27 @@ impl Locked<'_> {
         }
     }
 
-    async fn settle(&self, caller: &Caller, message: &str) -> Result<Settled, Problem> {
+    /// Commits the changes in the workspace of the caller, with the caller as the author. If `unfinished` is `None`,
+    /// commits all changes, whoever made them.
+    async fn settle(
+        &self,
+        caller: &Caller,
+        message: &str,
+        unfinished: Option<&Unfinished>,
+    ) -> Result<Settled, Problem> {
         let author = Author::agent(caller.agent.as_str(), &caller.role);
-        self.commit(&caller.place, &author, message).await
+        self.commit(&caller.place, &author, message, unfinished).await
     }
 
     /// Commits the changes in a workspace. Does nothing for a directory of the person, or if the workspace does not
     /// exist.
-    async fn commit(&self, place: &Place, author: &Author, message: &str) -> Result<Settled, Problem> {
+    async fn commit(
+        &self,
+        place: &Place,
+        author: &Author,
+        message: &str,
+        unfinished: Option<&Unfinished>,
+    ) -> Result<Settled, Problem> {
         let Some((workspace, branch, directory)) = self.workspace(place)? else {
             return Ok(Settled::default());
         };
@@ -278,7 +293,7 @@ impl Locked<'_> {
         repository.clear_locks(&[workspace]).await?;
         let Some(head) = repository.tip(&branch).await? else { return Ok(Settled::default()) };
         let seen = self.all.seen_in(&directory);
-        let files = Committed { repository: &repository, workspace, directory: &directory, seen };
+        let files = Committed { repository: &repository, workspace, directory: &directory, seen, unfinished };
         let outcome = files.commit(&head, &branch, author, message).await?;
         let mut unpublished = None;
         if let (Some(agent), Root::Person { directory, access: Access::Write }) =

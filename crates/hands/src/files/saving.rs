@@ -65,11 +65,11 @@ impl Files {
         Self { places, views, bounds }
     }
 
-    /// Checks that the caller may now write a file at the path. Changes nothing.
-    pub async fn check(&self, caller: &Caller, at: PathArgument<'_>) -> Result<(), Refusal> {
+    /// Checks that the caller may now write a file at the path. Changes nothing. Returns the path in the workspace.
+    pub async fn check(&self, caller: &Caller, at: PathArgument<'_>) -> Result<String, Refusal> {
         let (desk, views) = self.desk(caller, at.tool, at.argument).await?;
         let written = at.path.to_owned();
-        blocking(at.tool, move || checked(&desk, &views, &written).map(|_| ())).await
+        blocking(at.tool, move || checked(&desk, &views, &written).map(|(path, _)| path.on_one_line())).await
     }
 
     /// Writes a file at the path, and notes that the caller knows its content. Returns the path in the workspace.

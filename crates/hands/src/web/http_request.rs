@@ -110,14 +110,14 @@ impl Tool for HttpRequest {
     }
 
     /// Refuses a call before anything is sent, if its request is malformed, or if the wanted file could not be written.
+    /// Returns the path of this file, so that the record of the call names it.
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async move {
             let given: Given = arguments::read(&invocation.arguments)?;
             given.request()?;
-            if let Some(at) = given.saved_at() {
-                self.files.check(&invocation.caller, at).await?;
-            }
-            Ok(Value::Null)
+            let Some(at) = given.saved_at() else { return Ok(Value::Null) };
+            let path = self.files.check(&invocation.caller, at).await?;
+            Ok(json!({ "path": path }))
         }
         .boxed()
     }

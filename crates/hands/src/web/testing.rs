@@ -149,24 +149,33 @@ impl Bench {
         arguments: Value,
     ) -> Result<Output, Refusal> {
         let tool = self.tool(name);
+        let invocation = Invocation { cancel, progress, ..self.invocation(arguments) };
+        tool.prepare(&invocation).await?;
+        tool.run(invocation).await
+    }
+
+    /// Returns what a tool prepares for a call. The runtime records it before the call runs.
+    pub(super) async fn prepare(&self, name: &str, arguments: Value) -> Result<Value, Refusal> {
+        self.tool(name).prepare(&self.invocation(arguments)).await
+    }
+
+    fn invocation(&self, arguments: Value) -> Invocation {
         let caller = Caller {
             agent: AgentId::new("a1"),
             task: TaskId::new("t1"),
             role: "Reader".to_owned(),
             place: Place { root: Root::Made, worktree: None },
         };
-        let invocation = Invocation {
+        Invocation {
             caller,
             arguments: arguments.as_object().unwrap().clone(),
             idempotency_key: "key".to_owned(),
             evidence: Value::Null,
             attempt: Attempt::First,
-            cancel,
-            progress,
+            cancel: CancellationToken::new(),
+            progress: Progress::none(),
             hosts: self.hosts.clone(),
-        };
-        tool.prepare(&invocation).await?;
-        tool.run(invocation).await
+        }
     }
 }
 

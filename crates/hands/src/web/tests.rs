@@ -125,6 +125,10 @@ async fn an_answer_is_saved_by_the_rules_of_the_workspace() {
     let save = |path: &str| json!({"method": "POST", "url": server.url("/"), "saveTo": path});
     let output = bench.call("http_request", save("made/here")).await.unwrap();
     assert_eq!(json_of(&output)["savedTo"], "made/here");
+    assert_eq!(
+        bench.prepare("http_request", save("./made/here")).await.unwrap(),
+        json!({"path": "made/here"})
+    );
     assert_eq!(std::fs::read(bench.file("made/here")).unwrap(), b"new\0");
     // The agent wrote this file itself, so it may replace the file.
     bench.call("http_request", save("made/here")).await.unwrap();

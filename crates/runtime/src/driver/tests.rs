@@ -2,6 +2,7 @@ mod approvals;
 mod copying;
 mod interrupted;
 mod outside;
+mod settling;
 
 use super::*;
 use crate::testing::model::{Say, ScriptedModel};

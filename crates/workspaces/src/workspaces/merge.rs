@@ -117,7 +117,7 @@ impl Locked<'_> {
         let root = caller.place.root.clone();
         let theirs_place = Place { root, worktree: Some(from.clone()) };
         let message = format!("Work of {agent} before a merge\n\n{AGENT_TRAILER} {agent}\n");
-        self.commit(&theirs_place, &Author::agent(agent, ""), &message).await?;
+        self.commit(&theirs_place, &Author::agent(agent, ""), &message, None).await?;
         let Some(theirs) = repository.tip(&branch_of(agent)).await? else {
             return Err(Problem::refused(format!("The agent {agent} has no branch.")));
         };
@@ -129,7 +129,9 @@ impl Locked<'_> {
                     "Work of {} before merging {agent}\n\n{AGENT_TRAILER} {}\n",
                     caller.agent, caller.agent
                 );
-                self.settle(caller, &message).await?;
+                // An uncommitted change could overlap with the merge, so this commit takes all changes, whoever made
+                // them.
+                self.settle(caller, &message, None).await?;
                 let Some(commit) = repository.tip(branch).await? else {
                     return Err(Problem::refused(format!("The workspace {name} has no commit yet.")));
                 };

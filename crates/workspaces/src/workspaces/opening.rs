@@ -147,7 +147,8 @@ impl Locked<'_> {
         self.directory(&hirer.place).await?;
         let message =
             format!("Work of {} before hiring {agent}\n\n{AGENT_TRAILER} {}\n", hirer.agent, hirer.agent);
-        self.settle(hirer, &message).await?;
+        // The new agent gets the present files, so this commit takes all changes, whoever made them.
+        self.settle(hirer, &message, None).await?;
         let Some((workspace, branch, _)) = self.workspace(&hirer.place)? else {
             return Err(Problem::refused("The workspace of the hirer has no branch."));
         };

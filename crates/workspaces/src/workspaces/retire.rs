@@ -98,7 +98,7 @@ impl Locked<'_> {
         let repository = Repository::at(git, self.task.join("git"), &self.cancel);
         let place = Place { root: root.clone(), worktree: Some(agent.clone()) };
         let message = format!("Last work of {name}\n\n{AGENT_TRAILER} {name}\n");
-        let settled = self.commit(&place, &Author::agent(name, ""), &message).await?;
+        let settled = self.commit(&place, &Author::agent(name, ""), &message, None).await?;
         let Some(tip) = repository.tip(&branch_of(name)).await? else {
             return Ok(Retired::Kept { commits: 0 });
         };

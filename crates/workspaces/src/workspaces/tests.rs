@@ -11,9 +11,12 @@ mod settling;
 
 use super::{Opened, Settled, Workspaces};
 use crate::git::{Found, Git};
+use crate::settle::Unfinished;
+use futures::FutureExt;
 use polity_society::id::{AgentId, TaskId, TurnId};
 use polity_society::refusal::Refusal;
 use polity_society::workspace::{Access, Caller, Place, Root};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -106,7 +109,13 @@ impl World {
     }
 
     pub(super) async fn settle(&self, caller: &Caller, turn: i64) -> Settled {
-        self.all.settle(caller, TurnId::new(turn), &CancellationToken::new()).await.unwrap()
+        self.settle_beside(caller, turn, &[]).await
+    }
+
+    /// Ends a turn while other agents are writing these paths.
+    pub(super) async fn settle_beside(&self, caller: &Caller, turn: i64, paths: &[&str]) -> Settled {
+        let (turn, others) = (TurnId::new(turn), writing(paths));
+        self.all.settle(caller, turn, &*others, &CancellationToken::new()).await.unwrap()
     }
 
     pub(super) async fn merge(&self, caller: &Caller, from: &str) -> Result<super::Merged, Refusal> {
@@ -123,6 +132,12 @@ impl World {
         let log = self.git(&["log", "--first-parent", "--format=%an: %s", branch]);
         log.lines().map(str::to_owned).collect()
     }
+}
+
+/// Answers that other agents are writing these paths.
+pub(super) fn writing(paths: &[&str]) -> Box<Unfinished> {
+    let paths: HashSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    Box::new(move || std::future::ready(Ok(paths.clone())).boxed())
 }
 
 /// Runs git as the person does, but without the git configuration of this machine.

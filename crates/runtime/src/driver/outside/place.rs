@@ -3,12 +3,15 @@
 use crate::driver::call::arguments;
 use crate::handles::Handles;
 use crate::tools;
+use futures::FutureExt;
 use polity_decide::turn::Turn;
 use polity_hands::call::{Caller, Place};
 use polity_llm::ToolCall;
 use polity_society::refusal::Refusal;
 use polity_store::turns::OpenTurn;
-use polity_store::{Conversation, Error, agents, tasks};
+use polity_store::{Conversation, Error, Store, agents, records, tasks};
+use polity_view::in_full;
+use std::collections::HashSet;
 use tokio_util::sync::CancellationToken;
 
 /// Returns the calling agent with its task and role, and the directory in which it works.
@@ -78,8 +81,9 @@ pub(in crate::driver) async fn refused_worktree(
     })
 }
 
-/// Commits what an agent has changed in its workspace. A failure is only logged: the files stay on disk, and the commit
-/// at the end of a later turn includes them.
+/// Commits what an agent has changed in its workspace. Leaves out the files that only other agents have written in
+/// turns that are still open. A failure is only logged. What is not committed stays on disk, and the commit at the end
+/// of a later turn includes it.
 pub(in crate::driver) async fn settle(
     handles: &Handles,
     conversation: &Conversation,
@@ -87,9 +91,38 @@ pub(in crate::driver) async fn settle(
 ) -> Result<(), Error> {
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(()) };
     let caller = caller(handles, conversation).await?;
-    if let Err(refusal) = workspaces.settle(&caller, open.id, &handles.draining).await {
+    let (store, settling) = (handles.store.clone(), caller.clone());
+    let unfinished = move || {
+        let (store, caller) = (store.clone(), settling.clone());
+        async move {
+            written_by_others(&store, &caller).await.map_err(|error| Refusal::ToolFailed {
+                tool: "workspace".to_owned(),
+                reason: in_full(&error),
+            })
+        }
+        .boxed()
+    };
+    if let Err(refusal) = workspaces.settle(&caller, open.id, &unfinished, &handles.draining).await {
         tracing::warn!(agent = %conversation.agent, ?refusal, "failed to commit what an agent changed");
     }
     polity_points::point!("outside::settled");
     Ok(())
+}
+
+/// Returns the paths that other agents have written in turns that are still open, in the workspace in which the caller
+/// works. A path that the open turn of the caller has written, too, is not among them. What commands wrote is not
+/// recorded, so it is not among them either.
+async fn written_by_others(store: &Store, caller: &Caller) -> Result<HashSet<String>, Error> {
+    let mut reader = store.reader().await?;
+    let mut writing = records::writing(&mut reader, &caller.task).await?;
+    let own = writing.remove(&caller.agent).unwrap_or_default();
+    let mut others = HashSet::new();
+    for (agent, paths) in writing {
+        let worktree = agents::worktree(&mut reader, &agent).await?.map(|(owner, _)| owner);
+        if worktree == caller.place.worktree {
+            others.extend(paths);
+        }
+    }
+    others.retain(|path| !own.contains(path));
+    Ok(others)
 }

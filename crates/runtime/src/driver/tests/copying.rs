@@ -17,14 +17,19 @@ fn with_workspaces(world: &World, tools: Vec<FakeTool>) -> Hands {
 }
 
 /// Makes the workspace of the task. Returns the path of a file in it.
-async fn file(world: &World, name: &str) -> PathBuf {
+pub(super) async fn file(world: &World, name: &str) -> PathBuf {
     let workspaces = Workspaces::new(world.directory.path().join("workspaces"));
     let place = Place { root: Root::Made, worktree: None };
     let opened = workspaces.directory(&world.task, &place, &CancellationToken::new()).await.unwrap();
     opened.directory.join(name)
 }
 
-async fn drive(world: &World, agent: &str, says: Vec<Say>, tools: Vec<FakeTool>) -> Arc<ScriptedModel> {
+pub(super) async fn drive(
+    world: &World,
+    agent: &str,
+    says: Vec<Say>,
+    tools: Vec<FakeTool>,
+) -> Arc<ScriptedModel> {
     let script = ScriptedModel::in_order(says);
     let handles = world.handles(script.clone(), with_workspaces(world, tools));
     run(&handles, &world.of(agent), &CancellationToken::new()).await.unwrap();

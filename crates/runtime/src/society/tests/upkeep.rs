@@ -5,6 +5,7 @@ use polity_hands::call::{Place, Root};
 use polity_hands::views::Views;
 use polity_society::id::TurnId;
 use polity_workspaces::Workspaces;
+use std::collections::HashSet;
 
 #[tokio::test]
 async fn damage_that_is_found_while_a_society_works_ends_it() {
@@ -54,7 +55,8 @@ async fn left() -> Option<Left> {
         }
         let busy = caller("busy-2", Some("busy-2"));
         std::fs::write(directory.path().join(task).join("busy-2/made"), "work").unwrap();
-        workspaces.settle(&busy, TurnId::new(1), &cancel).await.unwrap();
+        let nobody_writes = || std::future::ready(Ok(HashSet::new())).boxed();
+        workspaces.settle(&busy, TurnId::new(1), &nobody_writes, &cancel).await.unwrap();
         views.note(&busy, &WorkspacePath::parse("made", &[]).unwrap(), ContentHash::of(b"work"));
     }
     let hands = Hands::none().in_workspaces(workspaces).with_views(views);

@@ -1,8 +1,12 @@
 //! Tests of committing at the end of a turn.
 
-use super::{World, git, read, task, write};
+use super::{World, git, read, task, write, writing};
 use crate::workspaces::{Settled, Workspaces};
+use futures::FutureExt;
+use polity_society::id::TurnId;
+use polity_society::refusal::Refusal;
 use polity_society::workspace::{Access, Place, Root};
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
@@ -188,6 +192,105 @@ async fn agents_of_one_workspace_settle_one_after_another() {
 }
 
 #[tokio::test]
+async fn a_turn_leaves_out_what_other_agents_are_writing() {
+    let Some(world) = World::made().await else { return };
+    let (ann, bob) = (world.shared("ann-1"), world.shared("bob-2"));
+    let directory = world.open(&ann).await.directory;
+    write(&directory, "known", "of both");
+    world.settle(&ann, 1).await;
+    write(&directory, "of ann", "whole");
+    write(&directory, "command", "whole");
+    write(&directory, "known", "half");
+    write(&directory, "b/ü\n.txt", "half");
+    world.settle_beside(&ann, 2, &["known", "b/ü\\n.txt"]).await;
+    assert_eq!(world.git(&["show", "main:known"]), "of both");
+
+    write(&directory, "known", "of bob");
+    write(&directory, "b/ü\n.txt", "whole");
+    world.settle_beside(&bob, 3, &["of ann"]).await;
+    let log = world.git(&["log", "-2", "--format=by %ae", "--name-only", "main"]);
+    assert_eq!(
+        log.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        [
+            "by bob-2@polity.invalid",
+            "\"b/\\303\\274\\n.txt\"",
+            "known",
+            "by ann-1@polity.invalid",
+            "command",
+            "of ann"
+        ]
+    );
+    assert_eq!(git(&directory, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test]
+async fn what_was_left_out_is_committed_as_soon_as_nobody_is_writing_it() {
+    let Some(mut world) = World::made().await else { return };
+    let agent = world.shared("ann-1");
+    let directory = world.open(&agent).await.directory;
+    write(&directory, "f", "half");
+    assert_eq!(world.settle_beside(&agent, 1, &["f"]).await, Settled::default());
+    assert_eq!(world.log("main").len(), 1);
+    world.restart();
+    // The turn of the other agent was stopped, so its own end has committed nothing.
+    assert!(world.settle(&agent, 2).await.commit.is_some());
+    assert_eq!(world.git(&["show", "main:f"]), "half");
+}
+
+/// Another agent may begin to write a file while polity reads the directory. So polity asks which files are being
+/// written after it has read the directory, not before.
+#[tokio::test]
+async fn a_write_that_begins_during_a_commit_is_not_in_this_commit() {
+    let Some(world) = World::made().await else { return };
+    let agent = world.shared("ann-1");
+    let directory = world.open(&agent).await.directory;
+    write(&directory, "f", "1");
+    let late = directory.join("late");
+    let others = move || {
+        fs::write(&late, "half").unwrap();
+        std::future::ready(Ok(HashSet::new())).boxed()
+    };
+    let cancel = CancellationToken::new();
+    world.all.settle(&agent, TurnId::new(1), &others, &cancel).await.unwrap();
+    let listed = world.git(&["ls-tree", "-r", "--full-tree", "--name-only", "main"]);
+    assert_eq!(listed, "f");
+}
+
+#[tokio::test]
+async fn if_nobody_knows_who_is_writing_the_next_turn_commits() {
+    let Some(world) = World::made().await else { return };
+    let agent = world.shared("ann-1");
+    let directory = world.open(&agent).await.directory;
+    write(&directory, "f", "1");
+    let unknown = || {
+        let refusal = Refusal::ToolFailed { tool: "workspace".to_owned(), reason: "no database".to_owned() };
+        std::future::ready(Err(refusal)).boxed()
+    };
+    let settled = world.all.settle(&agent, TurnId::new(1), &unknown, &CancellationToken::new()).await;
+    assert_eq!(super::reason(settled), "no database");
+    assert_eq!(world.log("main").len(), 1);
+    assert!(world.settle(&agent, 2).await.commit.is_some());
+}
+
+/// The new agent and the merge need the files as they are now.
+#[tokio::test]
+async fn hiring_and_merging_commit_what_everybody_has_written() {
+    let Some(world) = World::made().await else { return };
+    let ann = world.shared("ann-1");
+    let directory = world.open(&ann).await.directory;
+    write(&directory, "f", "half");
+    world.settle_beside(&ann, 1, &["f"]).await;
+    let worktree = world.hire(&ann, "bob-2").await;
+    assert_eq!(read(&worktree, "f"), "half");
+    write(&worktree, "g", "of bob");
+    write(&directory, "f", "whole");
+    world.settle_beside(&ann, 2, &["f"]).await;
+    world.merge(&ann, "bob-2").await.unwrap();
+    assert_eq!(world.git(&["show", "main:f"]), "whole");
+    assert_eq!(world.git(&["show", "main:g"]), "of bob");
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_read_does_not_stop_the_others() {
     let Some(world) = World::made().await else { return };
     let agent = world.shared("ann-1");
@@ -212,8 +315,8 @@ async fn a_cancelled_commit_changes_nothing() {
     write(&directory, "a", "1");
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let turn = polity_society::id::TurnId::new(1);
-    assert!(super::reason(world.all.settle(&agent, turn, &cancel).await).contains("cancelled"));
+    let settled = world.all.settle(&agent, TurnId::new(1), &*writing(&[]), &cancel).await;
+    assert!(super::reason(settled).contains("cancelled"));
     assert_eq!(world.log("main").len(), 1);
     assert!(world.settle(&agent, 1).await.commit.is_some());
 }

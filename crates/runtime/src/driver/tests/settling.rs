@@ -1,0 +1,65 @@
+//! Tests of the commit at the end of a turn.
+
+use super::copying::{drive, file};
+use super::*;
+use std::process::Command;
+
+/// Records that a call of an agent has begun to write a file.
+async fn begin_to_write(world: &World, agent: &str, turn: TurnId, path: &str) {
+    let (owner, evidence) = (world.of(agent), json!({"path": path}));
+    let write = world.write(move |tx| {
+        Box::pin(async move {
+            let started = Record::ToolStarted { call: CallId::new("a"), evidence };
+            records::append(tx, &owner, turn, &started).await
+        })
+    });
+    write.await;
+}
+
+/// Hires an agent and makes it begin a turn.
+async fn hire_and_begin(world: &World, role: &str, wish: Value) -> (String, TurnId) {
+    let role = world.call("root", "create_role", json!({"name": role, "rolePrompt": "…"})).await;
+    let mut hiring = json!({"roleId": role["id"], "taskBrief": crate::testing::brief()});
+    hiring.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
+    let hired = world.call("root", "spawn_agent", hiring).await;
+    let agent = hired["id"].as_str().unwrap().to_owned();
+    world.say("root", &agent, json!("write")).await;
+    let turn = world.begin_turn(&agent).await;
+    (agent, turn)
+}
+
+#[tokio::test]
+async fn a_commit_leaves_out_what_only_others_are_writing_in_the_same_workspace() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let (beside, turn) = hire_and_begin(&world, "editor", json!({})).await;
+    begin_to_write(&world, &beside, turn, "theirs").await;
+    begin_to_write(&world, &beside, turn, "of both").await;
+    let (apart, turn) = hire_and_begin(&world, "copyist", json!({"workspace": "own"})).await;
+    begin_to_write(&world, &apart, turn, "also in a worktree").await;
+
+    let mut files = Vec::new();
+    for name in ["theirs", "of both", "also in a worktree", "mine"] {
+        files.push(file(&world, name).await);
+    }
+    let repository = world.directory.path().join("workspaces/t-1/git");
+    if !repository.exists() {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    }
+    let writer = world.hire("root", "writer", json!({})).await;
+    world.say("root", &writer, json!("write")).await;
+    let tool = FakeTool::new("scribble", move |_| {
+        for file in &files {
+            std::fs::write(file, "x").unwrap();
+        }
+        async { Ok(Output::json(json!({}))) }.boxed()
+    });
+    let tool = FakeTool { evidence: json!({"path": "of both"}), ..tool };
+    let says = vec![Say::Call("scribble", json!({})), Say::Text("written")];
+    drive(&world, &writer, says, vec![tool]).await;
+    let list = ["ls-tree", "-r", "--name-only", "main"];
+    let listed = Command::new("git").arg("-C").arg(repository).args(list).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "also in a worktree\nmine\nof both\n");
+}
