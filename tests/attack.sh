@@ -12,7 +12,7 @@ model servers|--test daemon|models:: protocol::wire floods::
 models|--test daemon|runaways:: protocol::injections chaos::thirty
 data directories and configuration files|--test daemon|lost_data::
 a database that is locked for a minute|--test daemon|locked_for_a_minute --include-ignored
-orders in files, names, commits and pages|--test daemon|orders::
+orders in files, names, commits, pages and MCP servers|--test daemon|orders::
 name servers and redirects|--test daemon|rebinding::
 MCP servers in a society|--test daemon|servers::
 commands in the sandbox|--test sandbox|hostile

@@ -9,7 +9,6 @@ use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, base64, from_data_url};
-use crate::support::hiring::brief;
 use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run, start};
 
 /// Maximum wait for a condition.
@@ -198,41 +197,6 @@ fn a_server_that_dies_hangs_or_floods_costs_its_call_and_nothing_else() {
     let failed = Some("mcp_failed");
     assert_eq!(errors, [failed, None, None, failed, None, failed], "{results:?}");
     assert!(results[1].text.contains("still is a word"), "it was started again: {results:?}");
-}
-
-/// A script in which a text gives orders. Root reads the text and obeys. A worker also makes the ordered call, although
-/// it has no right to use the tool.
-fn obedient(asked: &Conversation) -> Answer {
-    if asked.agent_id() != "root" {
-        return once(asked, "fake__change");
-    }
-    let role = json!({"name": "worker", "rolePrompt": "You work.", "toolGroups": ["artifacts"]});
-    let hire = json!({"role": role, "taskBrief": brief("Work"), "initialMessage": {"text": "work"}});
-    match (asked.has_called("spawn_agent_with_task"), asked.has_called("fake__orders")) {
-        (false, _) => Answer::call("spawn_agent_with_task", hire),
-        (true, false) if !asked.text_contains("tool_not_permitted") => Answer::say("waiting for the worker"),
-        (true, false) => Answer::call("fake__orders", json!({})),
-        (true, true) => Answer::call("fake__change", json!({})),
-    }
-}
-
-#[test]
-fn orders_of_a_server_meet_rights_and_the_policy() {
-    let server = ScriptedServer::start(obedient);
-    let polity = home(&server, &json!({}));
-    with_log(&polity);
-    let output = run(&polity, &["work"]).expect_code(6);
-    assert_eq!(changes(&polity), 0, "{output:?}");
-    let requests: Vec<Conversation> =
-        server.requests().iter().map(|request| request.conversation()).collect();
-    let worker = requests.iter().filter(|asked| asked.agent_id() != "root");
-    let mut refused = 0;
-    for asked in worker {
-        let offered = asked.offered_tools();
-        assert!(offered.iter().all(|tool| !tool.contains("__") && *tool != "search_tools"), "{offered:?}");
-        refused += asked.results_of("fake__change").iter().filter(|result| result.error().is_some()).count();
-    }
-    assert_eq!(refused, 1, "the worker called the tool, and was refused");
 }
 
 #[test]
