@@ -1,74 +1,27 @@
-//! Runs a society in a program of your own, and gives its agents a tool of your own. The tool books tables in a
-//! restaurant; a map in memory stands for the restaurant. A scripted model replaces a real model
+//! Runs a society in a program of your own, and gives its agents a tool of your own. The file `book_table.rs` contains
+//! the tool, and the table of the function `tools` has one line for it. A scripted model replaces a real model
 //! (`polity_llm::HttpModel`).
 
 #![expect(clippy::print_stdout, reason = "the output shows what happened")]
 
+mod book_table;
+
+use book_table::{BookTable, Bookings};
 use futures::future::{BoxFuture, FutureExt};
 use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Request, ToolCall};
 use polity_registry::{Environment, Registry};
-use polity_runtime::hands::call::{Arguments as CallArguments, Invocation, Output};
 use polity_runtime::hands::table::Hands;
-use polity_runtime::hands::tool::{self, AfterCrash, Effect, Reach, Words};
 use polity_runtime::{Parts, Prompt, Society};
-use polity_society::refusal::Refusal;
-use polity_society::tool_group::ToolGroup;
-use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use serde_json::{Map, json};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 
-/// The number of the booked table for each idempotency key.
-type Bookings = Arc<Mutex<HashMap<String, usize>>>;
-
-/// The tool. polity offers it only to agents that have the right to the tool group `web`; no other agent can call it.
-struct BookTable {
-    bookings: Bookings,
-}
-
-impl tool::Tool for BookTable {
-    fn name(&self) -> &str {
-        "book_table"
-    }
-
-    fn group(&self) -> ToolGroup {
-        ToolGroup::Web
-    }
-
-    fn parameters(&self) -> Value {
-        json!({"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]})
-    }
-
-    fn words(&self) -> Words {
-        Words::Own("Books a table in the restaurant.".to_owned())
-    }
-
-    fn reach(&self, _: &CallArguments) -> Reach {
-        Reach::Other(Effect::Changes)
-    }
-
-    /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
-    /// `Repeat` makes polity run the call again at the next start, with the same key. The key tells the restaurant
-    /// whether it has already made this booking.
-    fn after_crash(&self, _: &CallArguments) -> AfterCrash {
-        AfterCrash::Repeat
-    }
-
-    fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
-        async move {
-            let Some(guests) = call.arguments.get("guests") else {
-                let reason = "say for how many guests".to_owned();
-                return Err(Refusal::ToolFailed { tool: "book_table".to_owned(), reason });
-            };
-            let mut bookings = self.bookings.lock().await;
-            let next = bookings.len() + 1;
-            let table = bookings.entry(call.idempotency_key).or_insert(next);
-            Ok(Output::json(json!({"table": table, "guests": guests})))
-        }
-        .boxed()
-    }
+/// The table of the tools that act outside the society.
+fn tools(bookings: Bookings) -> Hands {
+    Hands::none()
+        // Each tool is one line. A further tool is a further file, and a further line here.
+        .with(Arc::new(BookTable::new(bookings)))
 }
 
 /// A model that calls the tool, and then answers with its result.
@@ -104,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let parts = Parts {
         registry: Arc::new(registry),
         model: Arc::new(Script),
-        hands: Hands::none().with(Arc::new(BookTable { bookings: Arc::clone(&bookings) })),
+        hands: tools(Arc::clone(&bookings)),
         extractor: None,
     };
     let society = Society::start(directory.path(), parts).await?;

@@ -22,29 +22,29 @@ use web_search::WebSearch;
 /// The tools of the group `web`.
 pub struct WebTools {
     settings: WebSettings,
-    fetch_page: Arc<FetchPage>,
-    http_request: Arc<HttpRequest>,
-    web_search: Arc<WebSearch>,
+    /// The tools that always exist.
+    tools: Vec<Arc<dyn Tool>>,
+    /// Exists only if the settings name a search provider.
+    web_search: Arc<dyn Tool>,
 }
 
 impl WebTools {
     /// `files` writes an answer from the web into the workspace of an agent, if the agent asks to save it.
     pub fn new(settings: WebSettings, files: Files) -> Self {
         let access = Arc::new(Access::new(Arc::clone(&settings)));
-        Self {
-            settings,
-            fetch_page: Arc::new(FetchPage::new(Arc::clone(&access))),
-            http_request: Arc::new(HttpRequest::new(Arc::clone(&access), files)),
-            web_search: Arc::new(WebSearch::new(access)),
-        }
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(FetchPage::new(Arc::clone(&access))),
+            Arc::new(HttpRequest::new(Arc::clone(&access), files)),
+        ];
+        Self { settings, tools, web_search: Arc::new(WebSearch::new(access)) }
     }
 }
 
 impl Toolbox for WebTools {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut tools: Vec<Arc<dyn Tool>> = vec![self.fetch_page.clone(), self.http_request.clone()];
+        let mut tools = self.tools.clone();
         if (self.settings)().search.is_some() {
-            tools.push(self.web_search.clone());
+            tools.push(Arc::clone(&self.web_search));
         }
         tools
     }

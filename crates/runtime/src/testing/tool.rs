@@ -1,6 +1,7 @@
 //! Tools that act outside, for the tests.
 
 use futures::future::{BoxFuture, FutureExt};
+use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::call::{Arguments, Invocation, Output};
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
@@ -99,6 +100,14 @@ pub(crate) fn shipped_hands() -> Hands {
     let web = polity_web::Settings { search: Some(search), ..polity_web::Settings::default() };
     let nowhere = Path::new("/nowhere");
     shipped(nowhere, nowhere, enter, Arc::new(Settings::default), Arc::new(move || web.clone()))
+}
+
+/// The names of all tools that act outside and that polity ships. The table of shipped tools lacks the two tools that
+/// need the store, so they are added here.
+pub(crate) fn shipped_names() -> Vec<String> {
+    let shipped = shipped_hands().tools();
+    let names = shipped.iter().map(|tool| tool.name().to_owned());
+    names.chain(["merge_workspace".to_owned(), SEARCH_TOOLS.to_owned()]).collect()
 }
 
 /// Returns a table of these tools.

@@ -2,7 +2,7 @@
 //! tests write the tools as compact JSON, and count the tokens with a real tokenizer, for both languages.
 
 use crate::society::with_own_tools;
-use crate::testing::tool::{FakeTool, shipped_hands};
+use crate::testing::tool::{FakeTool, shipped_hands, shipped_names};
 use crate::testing::{World, snapshot};
 use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::guidance::Guidance;
@@ -169,23 +169,11 @@ async fn what_is_said_before_any_task_is_small() {
             measured.push(name);
         }
         measured.sort();
-        assert_eq!(measured, OUTSIDE_TOOLS);
+        let mut all = shipped_names();
+        all.sort();
+        assert_eq!(measured, all);
     }
 }
-
-/// All outside tools that polity ships.
-const OUTSIDE_TOOLS: [&str; 10] = [
-    "bash",
-    "bash_output",
-    "bash_stop",
-    "fetch_page",
-    "http_request",
-    "merge_workspace",
-    "search_files",
-    "search_tools",
-    "str_replace_editor",
-    "web_search",
-];
 
 /// Adds a tool of an MCP server.
 fn with_a_server(hands: Hands) -> Hands {

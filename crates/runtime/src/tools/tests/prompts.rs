@@ -1,10 +1,9 @@
 //! Checks that the prompts describe exactly the tools and parameters that exist.
 
 use crate::testing::snapshot;
-use crate::testing::tool::shipped_hands;
+use crate::testing::tool::{shipped_hands, shipped_names};
 use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::arguments::NAMES;
-use polity_decide::found::SEARCH_TOOLS;
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;
 use polity_society::text::Language;
@@ -28,16 +27,6 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
         found.insert(path.clone());
         parameters(property, &path, found);
     }
-}
-
-/// The names of the tools that act outside and that polity ships.
-fn shipped_names() -> Vec<String> {
-    let tools = shipped_hands().tools();
-    tools
-        .iter()
-        .map(|tool| tool.name().to_owned())
-        .chain(["merge_workspace".to_owned(), SEARCH_TOOLS.to_owned()])
-        .collect()
 }
 
 /// The prompts must list each parameter. Its description may be empty if the name of the parameter says enough.
