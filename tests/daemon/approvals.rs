@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
+use crate::support::database::Database;
 use crate::support::hiring::brief;
 use crate::support::serving::Serving;
 use crate::support::{app, asked_by, home, json_lines, run};
@@ -146,6 +147,42 @@ fn a_question_that_nobody_answers_expires_and_the_answer_is_no() {
     let late = ask(&polity, &["approve", "q1"]).expect_code(2);
     assert!(late.stderr.contains("has ended before: expired"), "{}", late.stderr);
     assert!(!note.exists());
+}
+
+/// No daemon runs when the time for an answer is up. So the next daemon must end the question when it starts.
+#[test]
+fn a_question_whose_time_passes_while_no_daemon_runs_expires_at_the_next_start() {
+    let (server, polity, note) = wanting();
+    let daemon = serve(&polity);
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    daemon.kill9();
+    let mut database = Database::write(&polity.data_dir());
+    // A day is the default time limit.
+    assert_eq!(database.number("SELECT expires_at - asked_at FROM approvals"), 24 * 60 * 60 * 1000);
+    database.execute("UPDATE approvals SET expires_at = asked_at");
+    drop(database);
+    let open = rows(&polity, &["approvals"]);
+    assert_eq!((&open[0]["id"], &open[0]["state"], open.len()), (&json!("q1"), &json!("open"), 1));
+
+    let daemon = Serving::start(&polity);
+    let head = "accept: text/event-stream\r\n";
+    drop(daemon.stream("GET /api/events?kind=approval_ended", head, "", "\"state\":\"expired\""));
+    let output = ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(output.stdout.contains("told: ") && output.stdout.contains("approval_expired"), "{output:?}");
+    let told = asked_by(&server, "root").pop().expect("a request").results_of("str_replace_editor");
+    assert_eq!((told[0].error(), told.len()), (Some("approval_expired"), 1), "{told:?}");
+    let words = "The user did not answer in time whether str_replace_editor may run; nothing ran. Continue without it, or report what is missing.";
+    assert_eq!(told[0].value["message"], words);
+    let all = rows(&polity, &["approvals", "--all"]);
+    assert_eq!((&all[0]["id"], &all[0]["state"], all.len()), (&json!("q1"), &json!("expired"), 1));
+
+    for late in ["approve", "deny"] {
+        let refused = ask(&polity, &[late, "q1"]).expect_code(2);
+        assert!(refused.stderr.contains("the question `q1` has ended before: expired"), "{}", refused.stderr);
+    }
+    assert!(!note.exists());
+    let all = rows(&polity, &["approvals", "--all"]);
+    assert_eq!((&all[0]["state"], all.len()), (&json!("expired"), 1));
 }
 
 /// Plays root and two writers. Root hires both writers at once. Each writer writes a file with its own name, and tells
