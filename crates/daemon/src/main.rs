@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         }
     };
     log();
+    remote::words::show_local_times();
     polity_heap::limit_arenas();
     descriptors::raise_limit();
     match arguments.command {
@@ -141,6 +142,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Runs the dialogue of `polity` without arguments.
 fn alone() -> ExitCode {
     log();
+    remote::words::show_local_times();
     polity_llm::install_crypto_provider();
     let runtime = match runtime() {
         Ok(runtime) => runtime,

@@ -33,7 +33,7 @@ pub(crate) mod watch;
 pub(crate) mod why;
 
 mod source;
-mod words;
+pub(crate) mod words;
 
 use source::Source;
 

@@ -116,7 +116,7 @@ async fn begin(
 ) -> Result<Option<Begun>, Error> {
     let agent = agents::in_task(&mut tx.connection, conversation).await?;
     let Some(agent) = agent.filter(|agent| agent.standing != Standing::Ended) else { return Ok(None) };
-    let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
+    let Some(message) = messages::next_for_turn(&mut tx.connection, conversation).await? else {
         return Ok(None);
     };
     let subjects = messages::requests(&mut tx.connection, rules::subjects(&message)).await?;

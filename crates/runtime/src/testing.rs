@@ -274,7 +274,7 @@ impl World {
         let conversation = self.of(agent);
         self.write(move |tx| {
             Box::pin(async move {
-                let first = messages::first_queued(&mut tx.connection, &conversation).await?;
+                let first = messages::next_for_turn(&mut tx.connection, &conversation).await?;
                 let first = first.expect("there is mail");
                 let subjects = messages::requests(&mut tx.connection, rules::subjects(&first)).await?;
                 let works_on = rules::works_on(&first, &subjects);

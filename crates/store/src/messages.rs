@@ -52,7 +52,7 @@ const INSERT: &str =
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
 // A statement names its index if SQLite would otherwise scan all old messages of an agent.
-const FIRST_QUEUED: &str = concat!(
+const NEXT_FOR_TURN: &str = concat!(
     "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND NOT ",
     held!(),
@@ -114,7 +114,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     NEXT,
     INSERT,
     GET,
-    FIRST_QUEUED,
+    NEXT_FOR_TURN,
     ANY_QUEUED,
     QUEUED,
     ARRIVAL,
@@ -195,13 +195,13 @@ pub async fn with_state(
     Ok((read(&row)?, state(&row)))
 }
 
-/// Returns the oldest queued message of a mailbox. Returns nothing if the conversation is parked, or if its agent is
-/// paused.
-pub async fn first_queued(
+/// Returns the message with which the next turn of a conversation begins: the oldest queued message of its mailbox.
+/// Returns nothing while the conversation is parked or its agent is paused, because no turn may begin then.
+pub async fn next_for_turn(
     connection: &mut Connection,
     mailbox: &Conversation,
 ) -> Result<Option<Message>, Error> {
-    let query = polity_sql::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(NEXT_FOR_TURN).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 

@@ -10,6 +10,25 @@ fn column<'r>(rows: &'r [Value], name: &str) -> Vec<&'r Value> {
     rows.iter().map(|row| &row[name]).collect()
 }
 
+/// Returns the time of day in a time zone that is this many hours ahead of UTC.
+fn time_of_day(milliseconds: i64, hours: i64) -> String {
+    let seconds = milliseconds / 1000 + hours * 3600;
+    format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
+}
+
+#[test]
+fn times_are_shown_in_the_local_time_zone() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (mut polity, _daemon) = served(&server);
+    told(&polity, &["send", "--wait", "what?"]);
+    let created = rows(&polity, &["tasks"])[0]["createdAt"].as_i64().expect("a time");
+    for (zone, hours) in [("UTC0", 0), ("<+05>-5", 5)] {
+        polity.set_env("TZ", zone);
+        let words = told(&polity, &["tasks"]);
+        assert!(words.contains(&format!(" {} ", time_of_day(created, hours))), "{zone}: {words}");
+    }
+}
+
 #[test]
 fn a_society_that_looked_at_a_picture() {
     let (polity, _daemon) = rehearsing();

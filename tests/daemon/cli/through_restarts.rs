@@ -21,12 +21,29 @@ fn numbers(lines: &str) -> Vec<i64> {
         .collect()
 }
 
-/// Waits until a command that follows events has printed this event, then interrupts it and returns its output.
+/// Waits until a command that follows events has printed a whole line that begins with this text.
 #[track_caller]
-fn leave_after(follower: Running, event: &str) -> String {
-    follower.stdout_line(event);
+fn wait_for_line(follower: &Running, beginning: &str) {
+    follower.stdout_until(&format!("a line begins with {beginning:?}"), |written| {
+        written.split_inclusive('\n').any(|line| line.starts_with(beginning) && line.ends_with('\n'))
+    });
+}
+
+/// Waits until both commands have printed the event with this number.
+#[track_caller]
+fn both_print(watch: &Running, follow: &Running, number: i64) {
+    wait_for_line(watch, &format!("{number} "));
+    wait_for_line(follow, &format!("{{\"seq\":{number},"));
+}
+
+/// Interrupts a command that follows events, and returns its standard output. Fails unless the command has reported
+/// exactly this number of times that the daemon has gone.
+#[track_caller]
+fn leave(follower: Running, losses: usize) -> String {
     follower.interrupt();
-    follower.wait().expect_code(0).stdout
+    let ended = follower.wait().expect_code(0);
+    assert_eq!(ended.stderr.matches("the daemon has gone").count(), losses, "{}", ended.stderr);
+    ended.stdout
 }
 
 #[track_caller]
@@ -36,24 +53,31 @@ fn last_number(polity: &Polity) -> i64 {
 
 #[test]
 fn every_event_comes_once_and_in_order() {
+    const ROUNDS: usize = 4;
     let server = ScriptedServer::start(|_| Answer::say("42"));
     let (polity, mut daemon) = served(&server);
     told(&polity, &["send", "--wait", "one?"]);
     let first = last_number(&polity);
     let watch = polity.spawn(&on_data(&["watch"]));
     let follow = polity.spawn(&on_data(&["events", "--follow", "--after", "0", "--json"]));
-    watch.stdout_line(&format!("{first} "));
-    follow.stdout_line(&format!("\"seq\":{first},"));
-    for round in 0..4 {
+    both_print(&watch, &follow, first);
+    // These events come after the stored ones, on the streams. So both commands are connected before the first kill.
+    told(&polity, &["send", "--wait", "two?"]);
+    both_print(&watch, &follow, last_number(&polity));
+    for round in 0..ROUNDS {
         // In round 2, the daemon is killed while it is idle. In the other rounds, it is killed while it works.
         polity.run(&on_data(&["send", &format!("question {round}")])).expect_code(0);
         if round == 2 {
             told(&polity, &["send", "--wait", "and another"]);
         }
         daemon.kill9();
-        watch.stderr_line("the daemon has gone");
+        for follower in [&watch, &follow] {
+            follower.stderr_wait_times("the daemon has gone", round + 1);
+        }
         daemon = serve(&polity);
         told(&polity, &["send", "--wait", "still there?"]);
+        // Only a command that is connected again can lose the daemon once more.
+        both_print(&watch, &follow, last_number(&polity));
     }
     // Wait until all tasks have ended, so that no more events come.
     told(&polity, &["run", "--resume"]);
@@ -63,10 +87,11 @@ fn every_event_comes_once_and_in_order() {
     let all: Vec<i64> =
         rows(&polity, &["events", "--after", "0"]).iter().filter_map(|event| event["seq"].as_i64()).collect();
     assert_eq!(all.last(), Some(&last));
-    let followed = json_lines(&leave_after(follow, &format!("\"seq\":{last},")));
+    both_print(&watch, &follow, last);
+    let followed = json_lines(&leave(follow, ROUNDS));
     let followed: Vec<i64> = followed.iter().filter_map(|event: &Value| event["seq"].as_i64()).collect();
     assert_eq!(followed, all);
-    let watched = numbers(&leave_after(watch, &format!("{last} ")));
+    let watched = numbers(&leave(watch, ROUNDS));
     let begun = all.iter().position(|number| *number == watched[0]).expect("an event from the list");
     assert_eq!(watched, all[begun..]);
     assert!(watched.contains(&first) && watched.len() > 20);

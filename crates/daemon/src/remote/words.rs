@@ -10,6 +10,11 @@ use polity_view::Outcome;
 use polity_view::{AgentState, TaskState, TaskView, UsageSum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::OnceLock;
+
+/// Returns the time zone of all shown times. The tests of this crate do not set it. They show UTC, so their results do
+/// not depend on the machine.
+static ZONE: OnceLock<fn() -> TimeZone> = OnceLock::new();
 
 /// Returns the option `--data` for a command that polity suggests, with a blank before it; empty if the user did not
 /// give the option.
@@ -22,14 +27,15 @@ pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// Formats a time to the second, in the local time zone. `at` is in milliseconds since 1970.
-pub(crate) fn moment(at: i64) -> String {
-    moment_in(at, zone())
+/// Makes this process show times in the local time zone. Without this call, it shows them in UTC.
+pub(crate) fn show_local_times() {
+    // `set` fails only if this function was called before.
+    let _ = ZONE.set(TimeZone::system);
 }
 
-/// Returns the local time zone. In tests returns UTC, so that their results do not depend on the machine.
-fn zone() -> TimeZone {
-    if cfg!(test) { TimeZone::UTC } else { TimeZone::system() }
+/// Formats a time to the second, in the zone of [`show_local_times`]. `at` is in milliseconds since 1970.
+pub(crate) fn moment(at: i64) -> String {
+    moment_in(at, ZONE.get().map_or(TimeZone::UTC, |zone| zone()))
 }
 
 fn moment_in(at: i64, zone: TimeZone) -> String {
@@ -38,7 +44,7 @@ fn moment_in(at: i64, zone: TimeZone) -> String {
         .unwrap_or_else(|_| at.to_string())
 }
 
-/// Formats the time of day in the local time zone.
+/// Formats the time of day, in the same zone as [`moment`].
 pub(crate) fn clock(at: i64) -> String {
     moment(at).split_once(' ').map_or_else(String::new, |(_, time)| time.to_owned())
 }

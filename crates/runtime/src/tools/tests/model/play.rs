@@ -381,7 +381,7 @@ impl Play {
     async fn begin_turn(&mut self, tx: &mut Tx, of: &Conversation) -> Result<(Value, Value), Error> {
         let society = &mut self.society;
         let expected = society.mail(|message| Society::is_waiting_for(message, of))[0].id.clone();
-        let first = messages::first_queued(&mut tx.connection, of).await?.unwrap();
+        let first = messages::next_for_turn(&mut tx.connection, of).await?.unwrap();
         let subjects = messages::requests(&mut tx.connection, rules::subjects(&first)).await?;
         let open = turns::begin(tx, of, &first.id, rules::works_on(&first, &subjects)).await?;
         messages::take(tx, &first.id, open.id).await?;
