@@ -15,6 +15,7 @@ pub(crate) use seen::note as note_seen;
 pub(crate) use words::permitted;
 
 use crate::head::head;
+use polity_decide::arguments::group_of;
 use polity_hands::call::Hosts;
 use polity_hands::tool::Act;
 use polity_llm::{Arguments, ToolCall};
@@ -40,6 +41,14 @@ pub(crate) struct Question<'a> {
     pub(crate) call: &'a ToolCall,
     /// Every act of the call: the tool group that the act needs, and what the act reaches.
     pub(crate) acts: Vec<Act>,
+}
+
+impl<'a> Question<'a> {
+    /// Returns the question about a call of a society tool; `None` if there is no society tool with this name.
+    pub(crate) fn of_society(call: &'a ToolCall) -> Option<Self> {
+        let acts = vec![Act { group: group_of(&call.name)?, reach: Reach::Society }];
+        Some(Self { call, acts })
+    }
 }
 
 /// What the policy says about a call.

@@ -10,6 +10,7 @@ mod bytes;
 mod call;
 pub(crate) mod closing;
 mod compaction;
+mod early;
 mod outside;
 
 use crate::ask::{Answer, Asked, Round, ask};
@@ -17,7 +18,7 @@ use crate::handles::Handles;
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
-use outside::run_outside;
+use outside::{outside_tool, run_outside};
 use polity_decide::intake::{self, Intake};
 use polity_decide::policy::Tried;
 use polity_decide::room;
@@ -157,6 +158,8 @@ async fn drive(
         happened = match step {
             // If a turn waits for the person's answer, the driver ends. The answer starts a new driver.
             Step::Ended | Step::Await(_) => return Ok(()),
+            // A call of a society tool was not ready. The next `advance` prepares it.
+            Step::RunTool(call) if outside_tool(handles, &call).is_none() => Happened::Nothing,
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
                 polity_points::point!("driver::before_model");

@@ -1,8 +1,9 @@
 //! The transaction of a turn: writes what happened, and does all next steps that need no model or outside tool.
 
-use super::bytes::{prepare_pending, put_on_disk};
+use super::bytes::{prepare_contents, put_on_disk};
 use super::call::arguments;
 use super::closing::{self, Finished, LastText};
+use super::early::{self, Next};
 use super::outside::{outside_tool, refused_worktree, settle, unknown_outcome};
 use super::service_of;
 use crate::approvals::{self, Question, Ruling};
@@ -15,7 +16,7 @@ use polity_decide::arguments::group_of;
 use polity_decide::budget::Reached;
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
-use polity_hands::tool::{Act, AfterCrash};
+use polity_hands::tool::AfterCrash;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::defuse::json_line;
@@ -30,7 +31,7 @@ use polity_store::turns::{self, MayGoOn, OpenTurn};
 use polity_store::{Conversation, Error, Tx, agents, commands, events, records, sent, tasks, usage};
 use polity_view::Event;
 use serde_json::{Number, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,8 +130,12 @@ pub(super) async fn advance(
     if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
         settle(handles, conversation, open).await?;
     }
-    let prepared = prepare_pending(handles, &snapshot, &ahead).await?;
-    let no_worktree = refused_worktree(handles, conversation, &ahead).await?;
+    let Next { contents, hires, ready } = early::next(handles, conversation, &snapshot, &ahead).await?;
+    let prepared = prepare_contents(handles, &snapshot, &contents).await?;
+    let no_worktree = match hires.is_empty() {
+        true => None,
+        false => refused_worktree(handles, conversation).await?,
+    };
     let advance = Advance {
         handles: Arc::clone(handles),
         conversation: conversation.clone(),
@@ -138,6 +143,7 @@ pub(super) async fn advance(
         snapshot,
         prepared,
         no_worktree,
+        ready,
     };
     handles.store.write(move |tx| Box::pin(advance.run(tx, turn, happened))).await
 }
@@ -158,12 +164,14 @@ struct Advance {
     /// A pending call may hire an agent with its own worktree. If no worktree can be made, this is the refusal of that
     /// call.
     no_worktree: Option<Refusal>,
+    /// The ids of the calls for which everything is prepared.
+    ready: HashSet<String>,
 }
 
 /// Whether the transaction continues with the next step.
 enum Go {
     On,
-    /// The next step needs a model or an outside tool.
+    /// The next step needs a model, an outside tool or a preparation.
     Stop,
     /// The turn has ended.
     Ended,
@@ -253,6 +261,8 @@ impl Advance {
             Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
             Step::RunTool(call) => {
                 match self.ruling(tx, turn, call).await? {
+                    // For example, the call was not allowed before this transaction. The driver prepares it now.
+                    Ruling::Allow if !self.is_ready(call) => return Ok(Go::Stop),
                     Ruling::Allow => self.run_society_tool(tx, turn, call).await?,
                     Ruling::Refuse(refusal) => self.refuse(tx, turn, call, &refusal).await?,
                     Ruling::Ask(asking) => {
@@ -330,21 +340,27 @@ impl Advance {
     /// Asks the policy about a call of a society tool. If the person has already allowed this call, the person is not
     /// asked again. The person is never asked about a call to which the agent has no right.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
-        let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
-        let question = Question { call, acts: vec![Act { group: group.clone(), reach: Reach::Society }] };
+        let Some(question) = Question::of_society(call) else { return Ok(Ruling::Allow) };
         let ruling =
             approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;
-        match ruling {
-            // The tool itself checks the right before it runs.
-            Ruling::Allow => Ok(Ruling::Allow),
-            Ruling::Ask(_) if turn.is_allowed(call) => Ok(Ruling::Allow),
-            Ruling::Ask(_) | Ruling::Refuse(_) => {
-                let chain = agents::chain(&mut tx.connection, &self.conversation.agent).await?;
-                let rights = self.snapshot.settings.rights(&chain);
-                let refusal = tools::not_permitted(&rights, &self.snapshot, &call.name, Some(&group));
-                Ok(refusal.map_or(ruling, Ruling::Refuse))
-            }
+        let ruling = match ruling {
+            Ruling::Ask(_) if turn.is_allowed(call) => Ruling::Allow,
+            ruling => ruling,
+        };
+        // The tool itself checks the right before it runs.
+        if matches!(ruling, Ruling::Allow) && self.is_ready(call) {
+            return Ok(ruling);
         }
+        let chain = agents::chain(&mut tx.connection, &self.conversation.agent).await?;
+        let rights = self.snapshot.settings.rights(&chain);
+        let group = group_of(&call.name);
+        let refusal = tools::not_permitted(&rights, &self.snapshot, &call.name, group.as_ref());
+        Ok(refusal.map_or(ruling, Ruling::Refuse))
+    }
+
+    /// Returns whether everything is prepared for a call of a society tool.
+    fn is_ready(&self, call: &ToolCall) -> bool {
+        self.ready.contains(&call.id) || early::preparation(call, &self.snapshot).is_none()
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {

@@ -1,12 +1,10 @@
 //! Writes to disk the bytes that models and tools return, before the transaction writes the rows of their artifacts.
 
-use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::handles::Handles;
 use crate::tools::{self, CONTENT, Incoming, PUT_ARTIFACT};
 use polity_artifacts::{NewArtifact, Prepared, prepare};
 use polity_decide::inline::{self, Fragments, Written};
-use polity_decide::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
 use polity_society::content::Kind;
@@ -294,19 +292,14 @@ pub(super) async fn put_on_disk(
     prepared.map_err(Error::Blob)
 }
 
-/// The next society tools of the turn may store content. Puts this content on disk now, so that the transaction of
-/// these tools only has to write rows.
-pub(super) async fn prepare_pending(
+/// Puts the content of `put_artifact` calls on disk, so that the transaction of these calls only has to write rows.
+pub(super) async fn prepare_contents(
     handles: &Handles,
     snapshot: &Snapshot,
-    turn: &Turn,
+    calls: &[&ToolCall],
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // When the next transaction begins, every started tool has ended or was given up. So the first call that the
-    // transaction carries out is the first call that has not started.
-    let next = turn.pending().skip_while(|call| turn.has_started(call));
-    let within = next.take_while(|call| outside_tool(handles, call).is_none());
-    for call in within.filter(|call| turn.refused(call).is_none()) {
+    for call in calls {
         match tools::incoming(call, &snapshot.settings.limits) {
             Some(Ok(Incoming::Text(artifact) | Incoming::Bytes(artifact))) => {
                 let stored = put_on_disk(handles, mint::artifact(), artifact).await?;

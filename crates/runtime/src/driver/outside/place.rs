@@ -1,12 +1,8 @@
 //! Makes the worktrees in which agents work, and commits, at the end of each turn, what the agent has changed.
 
-use crate::driver::call::arguments;
 use crate::handles::Handles;
-use crate::tools;
 use futures::FutureExt;
-use polity_decide::turn::Turn;
 use polity_hands::call::{Caller, Place};
-use polity_llm::ToolCall;
 use polity_society::refusal::Refusal;
 use polity_store::turns::OpenTurn;
 use polity_store::{Conversation, Error, Store, agents, records, tasks};
@@ -55,20 +51,13 @@ pub(super) async fn make_worktree(
     Ok(Ok(()))
 }
 
-/// If one of the agent's next calls hires an agent with its own worktree, checks whether a worktree can be made.
-/// Returns the refusal if no worktree can be made.
+/// Checks whether a worktree can be made for an agent that the conversation's agent hires. Returns the refusal if no
+/// worktree can be made. The check makes the workspace of the task, so the hire must be allowed.
 pub(in crate::driver) async fn refused_worktree(
     handles: &Handles,
     conversation: &Conversation,
-    turn: &Turn,
 ) -> Result<Option<Refusal>, Error> {
-    let wants = |call: &ToolCall| {
-        let wish = arguments(call).and_then(|arguments| arguments.get(tools::WORKSPACE));
-        wish.is_some_and(|wish| !wish.is_null())
-    };
-    let Some(workspaces) = handles.hands.workspaces().filter(|_| turn.pending().any(wants)) else {
-        return Ok(None);
-    };
+    let Some(workspaces) = handles.hands.workspaces() else { return Ok(None) };
     let caller = caller(handles, conversation).await?;
     let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;
     Ok(match opened {

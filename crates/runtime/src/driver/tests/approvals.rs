@@ -388,3 +388,25 @@ async fn who_hears_a_notice_that_quotes_a_reader_of_the_web_is_asked_about_each_
     let way = &asked[0].asked.way;
     assert!(way[2].starts_with(&format!("root heard it from {reader} (m")), "{way:?}");
 }
+
+#[tokio::test]
+async fn no_content_is_stored_for_a_call_that_is_refused() {
+    let policy = json!([{"role": "denied", "tool": "put_artifact", "decide": "deny"}]);
+    for (name, groups, is_stored) in [
+        ("clerk", json!(["organization"]), false),
+        ("denied", json!(["artifacts"]), false),
+        ("writer", json!(["artifacts"]), true),
+    ] {
+        let world = World::with_app(&json!({"tools": {"policy": policy}})).await;
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        let agent = world.hire("root", name, json!({"toolGroups": groups})).await;
+        world.say("root", &agent, json!("write")).await;
+        let put = Say::Call("put_artifact", json!({"type": "note", "content": "a note"}));
+        drive(&world, &world.of(&agent), vec![put, Say::Text("done")], &[]).await;
+        let told = &results_in(&world, &world.of(&agent)).await[0];
+        assert_eq!(code(told), if is_stored { "ok" } else { "tool_not_permitted" }, "{name}: {told}");
+        let blob = polity_artifacts::BlobHash::of(b"a note");
+        assert_eq!(world.blobs.read(&blob).await.is_ok(), is_stored, "{name}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Tests of `put_artifact` with `path` and `get_artifact` with `saveTo`.
 
+use super::approvals::{answer, questions};
 use super::*;
 use polity_files::ContentHash;
 use polity_hands::call::{Access, Place, Root, Source};
@@ -386,5 +387,42 @@ async fn no_worktree_is_made_for_a_call_without_a_right() {
         assert_eq!(code(&told[0]), if is_made { "ok" } else { "tool_not_permitted" }, "{told:?}");
         let worktree = world.directory.path().join("workspaces").join(world.task.as_str()).join(agent);
         assert_eq!(worktree.exists(), is_made);
+    }
+}
+
+/// The check whether a worktree can be made also makes the workspace of the task.
+#[tokio::test]
+async fn no_workspace_is_made_before_a_hire_with_a_worktree_is_allowed() {
+    let policy = json!([
+        {"role": "denied", "tool": "spawn_agent", "decide": "deny"},
+        {"role": "asking", "tool": "spawn_agent", "decide": "ask"},
+    ]);
+    for (name, groups, refused) in [
+        ("clerk", json!(["artifacts"]), true),
+        ("denied", json!(["organization", "files"]), true),
+        ("asking", json!(["organization", "files"]), false),
+        ("lead", json!(["organization", "files"]), false),
+    ] {
+        let world = World::with_app(&json!({"tools": {"policy": policy}})).await;
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        let agent = world.hire("root", name, json!({"toolGroups": groups})).await;
+        let role = world.call(&agent, "create_role", json!({"name": "helper", "rolePrompt": "…"})).await;
+        let role = role.get("id").cloned().unwrap_or_else(|| json!("none"));
+        world.say("root", &agent, json!("hire")).await;
+        let wish = json!({"roleId": role, "taskBrief": crate::testing::brief(), "workspace": "own"});
+        let says = [Say::Call("spawn_agent", wish), Say::Text("done")];
+        let handles =
+            world.handles(ScriptedModel::by_role(&[(name, &says[..])]), with_workspaces(&world, Vec::new()));
+        let workspace = world.directory.path().join("workspaces").join(world.task.as_str());
+        run(&handles, &world.of(&agent), &CancellationToken::new()).await.unwrap();
+        if name == "asking" {
+            assert!(!workspace.exists(), "before the person has answered");
+            answer(&world, &questions(&world).await[0].id, Answer::Yes, None).await;
+            run(&handles, &world.of(&agent), &CancellationToken::new()).await.unwrap();
+        }
+        let told = results_of(&world, &agent).await;
+        assert_eq!(code(&told[0]) == "tool_not_permitted", refused, "{name}: {told:?}");
+        assert_eq!(workspace.exists(), !refused, "{name}");
     }
 }

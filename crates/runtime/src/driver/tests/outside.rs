@@ -96,6 +96,16 @@ async fn a_tool_without_a_right_is_neither_offered_nor_prepared_nor_run() {
 }
 
 #[tokio::test]
+async fn content_is_stored_after_a_refused_call_in_the_same_answer() {
+    let world = World::new().await;
+    let fetch = FakeTool::returns("fetch", Ok(Output::json(json!({}))));
+    let put = json!({"type": "note", "content": "a note"});
+    let says = vec![Say::Calls(vec![("fetch", json!({})), ("put_artifact", put)]), Say::Text("stored")];
+    drive_reader(&world, json!({"toolGroups": ["artifacts"]}), says, vec![fetch]).await;
+    assert_eq!(world.query("SELECT label FROM artifacts").await, ["note"]);
+}
+
+#[tokio::test]
 async fn calls_that_read_run_at_the_same_time_and_calls_that_change_in_order() {
     let world = World::new().await;
     let together = Arc::new(Barrier::new(2));
