@@ -1,9 +1,9 @@
 //! Runs tools that act outside. The start of a call is committed before the tool runs.
 //!
 //! *Calls → permitted → prepared → started (committed) → run → files stored → ended.* Nothing is prepared for a call
-//! that the rights refuse. Successive calls run at the same time if they only read. If a crash interrupted a call and
-//! the call may be repeated, it begins here again. Its start is already committed, but the rights and the policy are
-//! checked again, as for a new call.
+//! that the rights or the policy refuse. Successive calls run at the same time if they only read. If a crash
+//! interrupted a call and the call may be repeated, it begins here again. Its start is already committed, but the
+//! rights and the policy are checked again, as for a new call.
 
 mod place;
 mod reporter;
@@ -81,17 +81,26 @@ enum Asked {
 }
 
 impl Ready {
-    /// Returns the acts of the call. The list is empty if the tool does not exist or the arguments cannot be read.
-    fn acts(&self) -> Vec<Act> {
-        let tool = self.tool.as_ref().zip(arguments(&self.call));
-        tool.map(|(tool, arguments)| acts(&**tool, arguments)).unwrap_or_default()
-    }
-
     /// Returns the question that the policy is asked about this call.
     fn question(&self) -> Option<Question<'_>> {
-        let acts = self.acts();
-        (!acts.is_empty()).then_some(Question { call: &self.call, acts })
+        question(&self.call, self.tool.as_deref())
     }
+
+    /// Returns what each act of the call reaches.
+    fn reaches(&self) -> Vec<Reach> {
+        acts_of(&self.call, self.tool.as_deref()).into_iter().map(|act| act.reach).collect()
+    }
+}
+
+/// Returns the acts of a call. The list is empty if the tool does not exist or the arguments cannot be read.
+fn acts_of(call: &ToolCall, tool: Option<&dyn Tool>) -> Vec<Act> {
+    tool.zip(arguments(call)).map(|(tool, arguments)| acts(tool, arguments)).unwrap_or_default()
+}
+
+/// Returns the question that the policy is asked about a call; `None` if the call has no acts.
+fn question<'c>(call: &'c ToolCall, tool: Option<&dyn Tool>) -> Option<Question<'c>> {
+    let acts = acts_of(call, tool);
+    (!acts.is_empty()).then_some(Question { call, acts })
 }
 
 /// Commits the start of the next call and of the calls that may run at the same time. Then runs these calls. Returns
@@ -113,8 +122,8 @@ pub(super) async fn run_outside(
     let calls = if attempt == Attempt::First { batch(handles, turn, next) } else { vec![next.clone()] };
     let names = calls.iter().map(|call| call.name.clone()).collect();
     let running = handles.board.show(conversation, Moment::Running(names));
-    let refusals = refused_by_rights(handles, conversation, &snapshot, &calls).await?;
-    let no_place = match refusals.iter().all(Option::is_some) {
+    let rulings = ruled(handles, conversation, &snapshot, &calls).await?;
+    let no_place = match rulings.iter().all(|ruling| matches!(ruling, Ruling::Refuse(_))) {
         true => Ok(()),
         false => make_worktree(handles, &caller, &cancel).await?,
     };
@@ -130,9 +139,13 @@ pub(super) async fn run_outside(
         hosts: Hosts::any(),
     };
     let mut ready = Vec::with_capacity(calls.len());
-    for (call, refusal) in calls.into_iter().zip(refusals) {
+    for (call, ruling) in calls.into_iter().zip(rulings) {
         let tool = outside_tool(handles, &call);
-        let allowed = refusal.map_or_else(|| no_place.clone(), Err);
+        let (allowed, may_be_asked) = match ruling {
+            Ruling::Refuse(refusal) => (Err(refusal), false),
+            Ruling::Ask(_) => (no_place.clone(), true),
+            Ruling::Allow => (no_place.clone(), false),
+        };
         let prepared = match (&tool, turn.evidence(&call)) {
             _ if allowed.is_err() => allowed.map(|()| Value::Null),
             (None, _) => Err(Refusal::OutcomeUnknown { tool: call.name.clone() }),
@@ -147,14 +160,15 @@ pub(super) async fn run_outside(
             (Some(_), None) => Err(malformed(&call)),
         };
         let asked = if turn.is_allowed(&call) { Asked::Allowed } else { Asked::NotYet };
-        let mut one = Ready { call, tool, prepared, asked, preview: None };
-        if one.prepared.is_ok() && asked == Asked::NotYet {
-            one.preview = tokio::select! {
-                preview = preview(handles, conversation, &snapshot, &one, &invocation) => preview?,
+        let mut preview = None;
+        if let (Ok(_), Asked::NotYet, true, Some(tool)) = (&prepared, asked, may_be_asked, &tool) {
+            let input = invocation(&call, Value::Null);
+            preview = tokio::select! {
+                preview = tool.preview(&input) => preview.map(|diff| without_bytes_in_diff(&diff)),
                 () = halt.cancelled() => return Ok(Happened::Nothing),
             };
         }
-        ready.push(one);
+        ready.push(Ready { call, tool, prepared, asked, preview });
     }
     let Some((ready, records)) = begin(handles, conversation, open, &snapshot, attempt, ready).await? else {
         return Ok(Happened::Nothing);
@@ -167,8 +181,7 @@ pub(super) async fn run_outside(
         // The turn waits until the person has answered.
         return Ok(Happened::Nothing);
     }
-    let reaches: Vec<Vec<Reach>> =
-        ready.iter().map(|ready| ready.acts().into_iter().map(|act| act.reach).collect()).collect();
+    let reaches: Vec<Vec<Reach>> = ready.iter().map(Ready::reaches).collect();
     let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
     let turn = &*turn;
     let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, .. }, hosts)| {
@@ -211,19 +224,29 @@ pub(super) async fn run_outside(
     Ok(Happened::ToolsEnded(ended))
 }
 
-/// Returns the refusal of each call for which the caller lacks a right at this moment. [`begin`] checks the rights once
-/// more, because they may change while calls are prepared.
-async fn refused_by_rights(
+/// Returns what the rights and the policy say about each call at this moment. No rule of the policy depends on what a
+/// tool prepares. [`begin`] asks the rights and the policy once more, because they may change while calls are prepared.
+async fn ruled(
     handles: &Handles,
     conversation: &Conversation,
     snapshot: &Snapshot,
     calls: &[ToolCall],
-) -> Result<Vec<Option<Refusal>>, Error> {
+) -> Result<Vec<Ruling>, Error> {
     let mut reader = handles.store.reader().await?;
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
     let rights = snapshot.settings.rights(&chain);
-    let refusal = |call| lacking_right(&rights, snapshot, call, outside_tool(handles, call).as_deref());
-    Ok(calls.iter().map(refusal).collect())
+    let mut rulings = Vec::with_capacity(calls.len());
+    for call in calls {
+        let tool = outside_tool(handles, call);
+        let lacking = lacking_right(&rights, snapshot, call, tool.as_deref());
+        let ruling = match (lacking, question(call, tool.as_deref())) {
+            (Some(refusal), _) => Ruling::Refuse(refusal),
+            (None, Some(question)) => approvals::rule(&mut reader, snapshot, conversation, question).await?,
+            (None, None) => Ruling::Allow,
+        };
+        rulings.push(ruling);
+    }
+    Ok(rulings)
 }
 
 /// If the caller lacks the right to one of the acts of a call, returns the refusal of this call.
@@ -262,27 +285,6 @@ async fn hosts(
         });
     }
     Ok(hosts)
-}
-
-/// If the person will probably be asked about a call, asks the tool what the call would change.
-async fn preview(
-    handles: &Handles,
-    conversation: &Conversation,
-    snapshot: &Snapshot,
-    ready: &Ready,
-    invocation: &impl Fn(&ToolCall, Value) -> Invocation,
-) -> Result<Option<String>, Error> {
-    let (Some(question), Some(tool)) = (ready.question(), &ready.tool) else { return Ok(None) };
-    let mut reader = handles.store.reader().await?;
-    let ruling = approvals::rule(&mut reader, snapshot, conversation, question).await?;
-    drop(reader);
-    match ruling {
-        Ruling::Ask(_) => {
-            let preview = tool.preview(&invocation(&ready.call, Value::Null)).await;
-            Ok(preview.map(|diff| without_bytes_in_diff(&diff)))
-        }
-        Ruling::Allow | Ruling::Refuse(_) => Ok(None),
-    }
 }
 
 /// Records and commits that the calls start. (After a crash, the start is already recorded.) Reads the rights of the

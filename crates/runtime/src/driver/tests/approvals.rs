@@ -3,10 +3,10 @@
 use super::*;
 use crate::approvals;
 use polity_hands::call::Source;
-use polity_hands::tool::{Effect, Reach};
+use polity_hands::tool::{Confinement, Effect, Reach};
 use polity_society::approval::Answer;
 use polity_society::id::{ApprovalId, PermissionId, TaskId};
-use polity_society::tool_group::ServerName;
+use polity_society::tool_group::{ServerName, ToolGroup};
 use polity_store::approvals::Approval;
 use polity_view::{ApprovalFilter, ApprovalState, Outcome};
 
@@ -387,6 +387,41 @@ async fn who_hears_a_notice_that_quotes_a_reader_of_the_web_is_asked_about_each_
     assert_eq!((asked.len(), *runs.lock().unwrap()), (1, 0));
     let way = &asked[0].asked.way;
     assert!(way[2].starts_with(&format!("root heard it from {reader} (m")), "{way:?}");
+}
+
+/// Each condition of a rule is about the arguments of the call or about its caller. So the policy needs nothing that a
+/// tool prepares. If the person is asked, the call is prepared first, so that the person sees what it would change.
+#[tokio::test]
+async fn nothing_is_prepared_for_a_call_that_the_policy_denies() {
+    let host = Reach::Web { host: Some("www.example.org".to_owned()), effect: Effect::Reads };
+    let command = Reach::Command { command: "git push".to_owned(), confinement: Confinement::Full };
+    for (rule, group, reach) in [
+        (json!({"tool": "search_files"}), ToolGroup::Web, Reach::Other(Effect::Reads)),
+        (json!({"group": "files", "write": true}), ToolGroup::Files, Reach::ChangesWorkspace),
+        (json!({"host": "*.example.org"}), ToolGroup::Web, host),
+        (json!({"command": "git push*"}), ToolGroup::Command, command),
+        (json!({"tool": "search_*", "seen": ["web"]}), ToolGroup::Web, Reach::Other(Effect::Changes)),
+    ] {
+        for (decide, prepared) in [("deny", 0), ("ask", 1)] {
+            let mut rule = rule.clone();
+            rule["decide"] = json!(decide);
+            let world = World::with_app(&json!({"tools": {"policy": [rule]}})).await;
+            let page = Output::json(json!({})).from_source(Source::Web);
+            let fetch =
+                FakeTool { reach: Reach::Other(Effect::Reads), ..FakeTool::returns("fetch", Ok(page)) };
+            let (act, runs) = counted("search_files");
+            let act = FakeTool { group: group.clone(), reach: reach.clone(), ..act };
+            let mut says = vec![Say::Call("fetch", json!({})), Say::Call("search_files", json!({}))];
+            says.extend((decide == "deny").then_some(Say::Text("I may not")));
+            world.say("user", "root", json!("act")).await;
+            drive(&world, &world.of("root"), says, &[fetch, act.clone()]).await;
+            let prepares = act.prepares.load(Ordering::SeqCst);
+            assert_eq!((prepares, *runs.lock().unwrap()), (prepared, 0), "{decide}: {rule}");
+            assert_eq!(questions(&world).await.len(), prepared, "{decide}: {rule}");
+            let denied = results(&world).await.iter().filter(|told| told.get("rule").is_some()).count();
+            assert_eq!(denied, 1 - prepared, "{decide}: {rule}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -364,20 +364,24 @@ async fn a_copy_that_a_crash_interrupted_is_written_once_and_overwrites_nobody()
 }
 
 #[tokio::test]
-async fn no_worktree_is_made_for_a_call_without_a_right() {
-    let world = World::new().await;
+async fn no_worktree_is_made_for_a_call_that_is_refused() {
+    let policy = json!([{"role": "denied", "tool": "fetch_page", "decide": "deny"}]);
+    let world = World::with_app(&json!({"tools": {"policy": policy}})).await;
     world.say("user", "root", json!("go")).await;
     world.begin_turn("root").await;
-    for (groups, is_made) in [(json!(["artifacts"]), false), (json!(["web"]), true)] {
-        let name = if is_made { "reader" } else { "clerk" };
+    for (name, groups, is_made) in [
+        ("clerk", json!(["artifacts"]), false),
+        ("denied", json!(["web"]), false),
+        ("reader", json!(["web"]), true),
+    ] {
         let role = json!({"name": name, "rolePrompt": "…", "toolGroups": groups});
         let role = world.call("root", "create_role", role).await;
         let wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
         let hired = world.call("root", "spawn_agent", wish).await;
         let agent = hired["id"].as_str().unwrap();
         world.say("root", agent, json!("read")).await;
-        let fetch = FakeTool::returns("fetch", Ok(Output::json(json!({}))));
-        let says = vec![Say::Call("fetch", json!({})), Say::Text("done")];
+        let fetch = FakeTool::returns("fetch_page", Ok(Output::json(json!({}))));
+        let says = vec![Say::Call("fetch_page", json!({})), Say::Text("done")];
         drive(&world, agent, says, vec![fetch]).await;
         let told = results_of(&world, agent).await;
         if is_made && code(&told[0]) == "workspace_refused" {
