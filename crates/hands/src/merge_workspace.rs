@@ -14,6 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// The name of the tool.
+pub const MERGE_WORKSPACE: &str = "merge_workspace";
+
 /// Maximum number of changed files that the answer lists.
 const NAMED_FILES: usize = 100;
 
@@ -46,7 +49,7 @@ impl Argued for MergeArguments {
 
 impl Tool for MergeWorkspace {
     fn name(&self) -> &str {
-        "merge_workspace"
+        MERGE_WORKSPACE
     }
 
     fn group(&self) -> ToolGroup {

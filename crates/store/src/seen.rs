@@ -16,11 +16,14 @@ use std::fmt;
 
 const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO NOTHING";
+/// Gives a holder the sources of another holder. If this other holder is an artifact `?6` of another task, its sources
+/// are noted in that task. The artifacts of a forked task keep their task, but their sources are also noted in the fork.
 const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
-    SELECT task, ?3, source, ?4, ?5 FROM seen WHERE task = ?1 AND holder = ?2 ON CONFLICT DO NOTHING";
+    SELECT ?1, ?3, source, ?4, ?5 FROM seen
+    WHERE holder = ?2 AND task IN (?1, (SELECT task FROM artifacts WHERE id = ?6)) ON CONFLICT DO NOTHING";
 /// Gives the receiver of a message the sources that the writer had seen when the message was sent, and the sources of
 /// the attachments. The writer is usually the sender. The system sends notices, and some of them quote an agent. Then
-/// this agent is the writer.
+/// this agent is the writer. For an attachment that belongs to another task, the sources are noted in that task.
 const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT s.task, 'agent:' || m.receiver, s.source,
         json_object('by', 'message', 'from', m.writer, 'message', m.id), ?2
@@ -32,11 +35,15 @@ const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
         FROM messages WHERE id = ?1) m
     JOIN seen s ON s.task = m.task AND s.holder = 'agent:' || m.writer AND s.since <= m.created_at
     WHERE m.writer <> m.receiver
-    UNION ALL SELECT s.task, 'agent:' || m.receiver, s.source, json_object('by', 'artifact', 'artifact', a.value), ?2
-    FROM messages m JOIN json_each(m.attachments) a JOIN seen s ON s.task = m.task AND s.holder = 'artifact:' || a.value
+    UNION ALL SELECT m.task, 'agent:' || m.receiver, s.source, json_object('by', 'artifact', 'artifact', a.value), ?2
+    FROM messages m JOIN json_each(m.attachments) a LEFT JOIN artifacts f ON f.id = a.value
+    JOIN seen s ON s.task IN (m.task, f.task) AND s.holder = 'artifact:' || a.value
     WHERE m.id = ?1 ON CONFLICT DO NOTHING";
 const OF: &str = "SELECT source FROM seen WHERE task = ?1 AND holder = ?2 ORDER BY source";
-const STEP: &str = "SELECT way FROM seen WHERE task = ?1 AND holder = ?2 AND source = ?3";
+/// The step by which content of a source reached a holder, and the task in which the step is noted. Finds the task of
+/// an artifact `?4` as [`PASS`] does.
+const STEP: &str = "SELECT task, way FROM seen WHERE holder = ?2 AND source = ?3
+    AND task IN (?1, (SELECT task FROM artifacts WHERE id = ?4)) ORDER BY task <> ?1 LIMIT 1";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
@@ -61,6 +68,16 @@ impl fmt::Display for Holder {
             Self::Agent(agent) => write!(f, "agent:{agent}"),
             Self::Artifact(artifact) => write!(f, "artifact:{artifact}"),
             Self::Workspace => f.write_str("workspace"),
+        }
+    }
+}
+
+impl Holder {
+    /// Returns the id of the artifact; `None` for any other holder.
+    fn artifact(&self) -> Option<&str> {
+        match self {
+            Self::Artifact(artifact) => Some(artifact.as_str()),
+            Self::Agent(_) | Self::Workspace => None,
         }
     }
 }
@@ -103,14 +120,16 @@ pub async fn read(tx: &mut Tx, reader: &Conversation, source: &Source, tool: &st
     Ok(())
 }
 
-/// Notes that the holder `to` now has all sources that the holder `from` has.
+/// Notes that the holder `to` now has all sources that the holder `from` has. `task` is the task of `to`. If `from` is
+/// an artifact, it may belong to another task.
 pub async fn pass(tx: &mut Tx, task: &TaskId, from: &Holder, to: &Holder, step: &Step) -> Result<(), Error> {
     let query = polity_sql::query(PASS)
         .bind(task.as_str())
         .bind(from.to_string())
         .bind(to.to_string())
         .bind(Json(step))
-        .bind(tx.now.as_millis());
+        .bind(tx.now.as_millis())
+        .bind(from.artifact());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("seen::passed");
     Ok(())
@@ -143,18 +162,23 @@ pub(super) fn check(row: &Row) -> Result<(), Error> {
     serde_json::from_str::<Step>(&way).map_err(|error| damaged("seen", &holder, error)).map(drop)
 }
 
-/// Returns the steps by which content of a source reached an agent, beginning at the source.
+/// Returns the steps by which content of a source reached an agent, beginning at the source. If the way leads through
+/// an artifact of another task, the steps before that happened in that task.
 pub async fn way(
     connection: &mut Connection,
     to: &Conversation,
     source: &Source,
 ) -> Result<Vec<Passed>, Error> {
-    let mut holder = Holder::Agent(to.agent.clone());
+    let (mut task, mut holder) = (to.task.as_str().to_owned(), Holder::Agent(to.agent.clone()));
     let mut way = Vec::new();
     while way.len() < STEPS {
-        let query =
-            polity_sql::query(STEP).bind(to.task.as_str()).bind(holder.to_string()).bind(source.to_string());
+        let query = polity_sql::query(STEP)
+            .bind(task.as_str())
+            .bind(holder.to_string())
+            .bind(source.to_string())
+            .bind(holder.artifact());
         let Some(row) = query.fetch_optional(&mut *connection).await? else { break };
+        task = row.get("task");
         let text: String = row.get("way");
         let step: Step =
             serde_json::from_str(&text).map_err(|error| damaged("seen", &holder.to_string(), error))?;

@@ -2,6 +2,7 @@
 
 use crate::tools::copied_from;
 use polity_hands::call::Place;
+use polity_hands::merge_workspace::MERGE_WORKSPACE;
 use polity_hands::places::trust_in;
 use polity_llm::ToolCall;
 use polity_society::id::ArtifactId;
@@ -34,9 +35,13 @@ pub(crate) async fn note(
         for source in reaches.iter().filter_map(|reach| quoted_in(code, reach)) {
             seen::read(tx, caller, &source, &call.name).await?;
         }
-        if code == MERGE_CONFLICT {
-            note_shown_files(tx, caller, call).await?;
-        }
+    }
+    let is_merge = match refused {
+        Some(code) => code == MERGE_CONFLICT,
+        None => call.name == MERGE_WORKSPACE,
+    };
+    if is_merge {
+        note_shown_files(tx, caller, call).await?;
     }
     match result {
         ToolResult::Outside { sources, .. } => {
@@ -70,7 +75,8 @@ async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) 
     seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
 }
 
-/// A refusal has shown parts of files to its caller. Notes the same sources as after reading a file.
+/// A merge has shown the names of files to its caller, and a conflict also shows parts of the files. Other agents chose
+/// the names and wrote the files. Notes the same sources as after reading a file.
 async fn note_shown_files(tx: &mut Tx, caller: &Conversation, call: &ToolCall) -> Result<(), Error> {
     let root = tasks::workspace(&mut tx.connection, &caller.task).await?;
     if let Some(source) = trust_in(&Place { root, worktree: None }).source() {

@@ -54,3 +54,46 @@ async fn a_notice_passes_on_the_sources_of_the_agent_whose_words_it_contains() {
         assert_eq!(heard_from(notice.clone()).await, [""; 0], "{notice:?}");
     }
 }
+
+/// The artifact `a1` belongs to the task `t-1`. In the task `t-2`, the agent `ben-2` opens it, and root gets a message
+/// with it.
+#[tokio::test]
+async fn an_artifact_passes_on_its_sources_in_another_task() {
+    let scratch = Scratch::new().await;
+    scratch.add_task("t-2").await;
+    scratch
+        .execute(
+            "INSERT INTO artifacts (id, task, owner, blob, kind, mime_type, size, meta, created_at)
+                VALUES ('a1', 't-1', 'ann-1', 'b1', 'image', 'image/png', 1, '{}', 1)",
+        )
+        .await;
+    let ben = Conversation { agent: AgentId::new("ben-2"), task: TaskId::new("t-2") };
+    let opener = ben.clone();
+    scratch
+        .write(move |tx| {
+            Box::pin(async move {
+                let ann = conversation("ann-1");
+                read(tx, &ann, &Source::Web, "fetch_page").await?;
+                let (agent, artifact) =
+                    (Holder::Agent(ann.agent.clone()), Holder::Artifact(ArtifactId::new("a1")));
+                pass(tx, &ann.task, &agent, &artifact, &Step::Agent { agent: ann.agent }).await?;
+                let step = Step::Artifact { artifact: ArtifactId::new("a1") };
+                pass(tx, &opener.task, &artifact, &Holder::Agent(opener.agent), &step).await?;
+                let id = messages::next_id(tx).await?;
+                let message = rules::notice(id.clone(), opener.task, AgentId::root(), Notice::Nudge, None);
+                messages::insert(tx, &message).await?;
+                let attach = "UPDATE messages SET attachments = '[\"a1\"]'";
+                polity_sql::query(attach).execute(&mut tx.connection).await?;
+                heard(tx, &id).await
+            })
+        })
+        .await;
+    assert_eq!(
+        scratch.query("SELECT task || ' ' || holder FROM seen ORDER BY task, holder").await,
+        ["t-1 agent:ann-1", "t-1 artifact:a1", "t-2 agent:ben-2", "t-2 agent:root"]
+    );
+    let mut reader = scratch.store.reader().await.unwrap();
+    let way = way(&mut reader, &ben, &Source::Web).await.unwrap();
+    let holders: Vec<String> = way.iter().map(|passed| passed.holder.to_string()).collect();
+    assert_eq!(holders, ["agent:ann-1", "artifact:a1", "agent:ben-2"]);
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use polity_hands::call::{Access, File, Root, Source};
+use polity_hands::merge_workspace::MERGE_WORKSPACE;
 use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
 use polity_society::tool_group::{ServerName, ToolGroup};
@@ -287,22 +288,26 @@ async fn commands_pass_sources_on_through_the_files_of_a_task() {
     assert_eq!(workspace, "workspace");
 }
 
-/// A conflict shows parts of the files to the agent that merges. So the agent has seen what the workspace has seen. If
-/// the workspace is a directory of the person, the agent has also seen its files.
+/// A merge shows the names of files to the agent that merges, and a conflict also shows parts of the files. So the
+/// agent has seen what the workspace has seen. If the workspace is a directory of the person, the agent has also seen
+/// its files.
 #[tokio::test]
-async fn an_agent_has_seen_the_files_that_a_merge_conflict_shows() {
-    let refused =
-        |refusal| FakeTool { reach: Reach::ChangesWorkspace, ..FakeTool::returns("merge", Err(refusal)) };
+async fn an_agent_has_seen_the_files_that_a_merge_shows() {
+    let tool =
+        |result| FakeTool { reach: Reach::ChangesWorkspace, ..FakeTool::returns(MERGE_WORKSPACE, result) };
     let ann = || AgentId::new("ann-1");
+    let merged = Output::json(json!({"commits": 1, "files": [{"path": "obey me", "change": "added"}]}));
     let conflict =
         Refusal::MergeConflict { agent: ann(), conflicts: json!([{"path": "a", "hunks": ["obey me"]}]) };
     let other = Refusal::NotDescendant { agent: ann().to_string() };
     let project = tempfile::tempdir().unwrap();
     let person = Root::Person { directory: project.path().to_owned(), access: Access::Write };
-    for (refusal, root, expected) in [
-        (&conflict, Root::Made, &["web"][..]),
-        (&conflict, person.clone(), &["files", "web"]),
-        (&other, person, &[]),
+    for (result, root, expected) in [
+        (Ok(merged.clone()), Root::Made, &["web"][..]),
+        (Ok(merged), person.clone(), &["files", "web"]),
+        (Err(conflict.clone()), Root::Made, &["web"]),
+        (Err(conflict), person.clone(), &["files", "web"]),
+        (Err(other), person, &[]),
     ] {
         let world = World::new().await;
         let task = world.task.clone();
@@ -318,10 +323,10 @@ async fn an_agent_has_seen_the_files_that_a_merge_conflict_shows() {
                 })
             })
             .await;
-        let says = vec![Say::Call("merge", json!({})), Say::Text("done")];
-        drive_reader(&world, json!({}), says, vec![refused(refusal.clone())]).await;
+        let says = vec![Say::Call(MERGE_WORKSPACE, json!({})), Say::Text("done")];
+        drive_reader(&world, json!({}), says, vec![tool(result.clone())]).await;
         let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%' ORDER BY source";
-        assert_eq!(world.query(seen).await, expected, "{refusal:?}");
+        assert_eq!(world.query(seen).await, expected, "{result:?}");
     }
 }
 
