@@ -181,7 +181,13 @@ pub(super) async fn run_outside(
         // The turn waits until the person has answered.
         return Ok(Happened::Nothing);
     }
-    let reaches: Vec<Vec<Reach>> = ready.iter().map(Ready::reaches).collect();
+    let reached = |ready: &Ready| {
+        // A call that the rights or the policy refuse has reached nothing, unless an earlier process has started it.
+        let is_forbidden =
+            matches!(&ready.prepared, Err(Refusal::ToolNotPermitted { .. } | Refusal::DeniedByPolicy { .. }));
+        if is_forbidden && !turn.has_started(&ready.call) { Vec::new() } else { ready.reaches() }
+    };
+    let reaches: Vec<Vec<Reach>> = ready.iter().map(reached).collect();
     let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
     let turn = &*turn;
     let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, .. }, hosts)| {

@@ -288,6 +288,25 @@ async fn commands_pass_sources_on_through_the_files_of_a_task() {
     assert_eq!(workspace, "workspace");
 }
 
+/// An agent that has read the web calls a command that it may not run.
+#[tokio::test]
+async fn a_call_that_is_refused_passes_no_sources_on() {
+    let policy = json!([{"tool": "bash", "decide": "deny"}]);
+    let world = World::with_app(&json!({"tools": {"policy": policy}})).await;
+    let page = Output::text("https://example.org/", "a page").from_source(Source::Web);
+    let fetch = FakeTool { reach: Reach::Other(Effect::Reads), ..FakeTool::returns("fetch", Ok(page)) };
+    let command = |name, group| {
+        let reach = Reach::Command { command: "make".to_owned(), confinement: Confinement::Full };
+        FakeTool { group, reach, ..FakeTool::returns(name, Ok(Output::json(json!({})))) }
+    };
+    let tools = vec![fetch, command("build", ToolGroup::Command), command("bash", ToolGroup::Web)];
+    let calls = ["fetch", "build", "bash"].map(|name| Say::Call(name, json!({})));
+    let says = calls.into_iter().chain([Say::Text("I may not")]).collect();
+    drive_reader(&world, json!({"toolGroups": ["web"]}), says, tools).await;
+    let seen = world.query("SELECT holder FROM seen").await;
+    assert!(matches!(&seen[..], [reader] if reader.starts_with("agent:reader-")), "{seen:?}");
+}
+
 /// A merge shows the names of files to the agent that merges, and a conflict also shows parts of the files. So the
 /// agent has seen what the workspace has seen. If the workspace is a directory of the person, the agent has also seen
 /// its files.
