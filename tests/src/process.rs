@@ -195,7 +195,10 @@ impl Polity {
         command: Command,
     ) -> Running {
         let mut command = self.at_home(command);
-        command.env("TERM", "xterm-256color").stdin(stdin);
+        if self.environment.iter().all(|(name, _)| name != "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        command.stdin(stdin);
         command.stdout(terminal.try_clone().expect("a second handle"));
         command.stderr(terminal.try_clone().expect("a second handle"));
         let child = command.spawn().expect("a process");

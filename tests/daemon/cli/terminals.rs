@@ -267,6 +267,22 @@ fn a_chat_shows_answers_while_they_arrive() {
     assert_eq!(server.request_count(), 3, "no answer was complete");
 }
 
+#[test]
+fn a_terminal_that_cannot_move_its_cursor_has_a_chat_too() {
+    let server = ScriptedServer::start(|_| Answer::say("forty-two"));
+    let (mut polity, _daemon) = served(&server);
+    polity.set_env("TERM", "dumb");
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
+    running.stdout_line("/help");
+    write!(keyboard, "what?{ENTER}").expect("a keyboard");
+    running.stdout_line("forty-two");
+    // Otherwise, the next chat would show the answer again.
+    wait_until("the answer is marked as shown", || rows(&polity, &["messages", "--unshown"]).is_empty());
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    let shown = running.wait().expect_code(0).stdout;
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+}
+
 /// The number of agents that root hires. They are so many that `watch` shows only some of the lines of the tree.
 const CREW: usize = 14;
 /// The number of lines that `watch` gives to the tree. The terminal has 24 lines, and the head and the rule take two of

@@ -99,9 +99,9 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     if interactive {
-        // Remember the terminal mode before the line editor changes it. Dropping `_mode` restores the mode, even
+        // Remember the terminal mode before the line editor changes it. Dropping `mode` restores the mode, even
         // after an error.
-        let _mode = lines::Mode::note();
+        let mut mode = lines::Mode::note();
         // Until the line editor begins to read keys, Ctrl-C is a signal.
         let told = client.waiting_aloud(complain);
         let (before, past) = tokio::select! {
@@ -109,6 +109,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             () = interruption.happened() => return Err(Failure::Left),
         };
         let (lines, printer) = lines::typed(&before)?;
+        mode.forget_unless_edited(&printer);
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat::new(client, task, workspace, Arc::clone(&printer), leaving);
         let mut around = Around {

@@ -68,6 +68,19 @@ impl Mode {
             was: rustix::termios::tcgetattr(rustix::stdio::stdin()).ok(),
         }
     }
+
+    /// Forgets the mode if the line editor does not change it, because it cannot edit on this terminal.
+    pub(super) fn forget_unless_edited(&mut self, printer: &Printer) {
+        match printer {
+            Printer::Beside(_) => {}
+            Printer::Plain => {
+                #[cfg(unix)]
+                {
+                    self.was = None;
+                }
+            }
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -117,6 +130,9 @@ impl ConditionalEventHandler for EmptiesFirst {
 
 /// Reads lines from the keyboard with a line editor, in a thread. `before` contains the lines that the user wrote in
 /// earlier chats, oldest first. The user can recall these lines with the arrow keys.
+///
+/// On a terminal that cannot move its cursor (`TERM=dumb`), the editor reads whole lines and shows no texts. There, the
+/// chat prints its texts itself.
 pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
     let failed = |error: ReadlineError| Failure::Defect(format!("cannot read from the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(failed)?;
@@ -125,14 +141,17 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
     for line in before {
         let _ = editor.add_history_entry(line.as_str());
     }
-    let printer = editor.create_external_printer().map_err(failed)?;
+    // The editor has no such printer on a terminal that it cannot edit on.
+    let shows = editor.create_external_printer().ok();
+    // Without the printer, texts arrive at the place where the user types, so no prompt stands before them.
+    let prompt = if shows.is_some() { "> " } else { "" };
     let (tell, lines) = mpsc::channel(AHEAD);
     let (again, may_read) = std::sync::mpsc::channel();
     let screen = Screen::default();
     let read_from = screen.clone();
     std::thread::spawn(move || {
         loop {
-            let typed = match read_from.reading(|| editor.readline("> ")) {
+            let typed = match read_from.reading(|| editor.readline(prompt)) {
                 Ok(line) => {
                     // `add_history_entry` fails for an empty or repeated line, which does not matter.
                     let _ = editor.add_history_entry(line.as_str());
@@ -153,5 +172,9 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
             }
         }
     });
-    Ok((Lines { typed: lines, again: Some(again) }, Printer::Beside(Beside::new(printer, screen))))
+    let printer = match shows {
+        Some(shows) => Printer::Beside(Beside::new(shows, screen)),
+        None => Printer::Plain,
+    };
+    Ok((Lines { typed: lines, again: Some(again) }, printer))
 }
