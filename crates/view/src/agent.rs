@@ -170,7 +170,7 @@ pub struct AgentDetail {
     pub more_contacts: bool,
     /// The tasks in which the agent has a conversation, newest first. If there are too many, only the newest.
     pub tasks: Vec<TaskId>,
-    /// Whether `tasks` may leave out older tasks.
+    /// Whether `tasks` leaves out older tasks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub more_tasks: bool,
     /// The tasks in which the agent is parked.

@@ -53,6 +53,13 @@ const CHILDREN: &str =
 const CONVERSATIONS: &str = "SELECT task, count(*) AS turns
     FROM (SELECT id, task FROM turns INDEXED BY turns_of_agent WHERE agent = ?1 ORDER BY id DESC LIMIT ?2)
     GROUP BY task ORDER BY max(id) DESC";
+/// Counts the tasks in which an agent has had a turn, up to ?2. Each step finds the next task in the index, so the turns
+/// themselves are not read.
+const TASK_COUNT: &str = "WITH RECURSIVE found (task) AS (
+        SELECT min(task) FROM turns INDEXED BY turns_of_conversation WHERE agent = ?1
+        UNION ALL SELECT (SELECT min(task) FROM turns INDEXED BY turns_of_conversation
+            WHERE agent = ?1 AND task > found.task) FROM found WHERE found.task IS NOT NULL LIMIT ?2)
+    SELECT count(task) FROM found";
 const NEWEST_TASK: &str =
     "SELECT task FROM turns INDEXED BY turns_of_agent WHERE agent = ?1 ORDER BY id DESC LIMIT 1";
 const LIVE_OF_ROLE: &str =
@@ -73,11 +80,21 @@ const NOT_IDLE: &str = "SELECT agent FROM turns INDEXED BY turns_open_of WHERE s
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[&str] =
-    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, NEWEST_TASK, LIVE_OF_ROLE, BY_SERVICE, NOT_IDLE];
+pub(crate) const STATEMENTS: &[&str] = &[
+    AGENTS,
+    CONTACTS,
+    HOLDS,
+    CHILDREN,
+    CONVERSATIONS,
+    TASK_COUNT,
+    NEWEST_TASK,
+    LIVE_OF_ROLE,
+    BY_SERVICE,
+    NOT_IDLE,
+];
 
 /// The number of turns from which the tasks of an agent are listed. One more is read, to find out whether there are
-/// more.
+/// more. Only then, older turns may be in further tasks.
 const MOST_TURNS: u32 = 2 * MAX_PAGE;
 
 /// The newest rows of a list, and whether it has older rows.
@@ -335,7 +352,13 @@ pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Newes
     let rows = query.fetch_all(connection).await?;
     let turns: i64 = rows.iter().map(|row| row.get::<i64, _>("turns")).sum();
     let page = Newest::page(rows.iter().map(|row| TaskId::new(row.get::<String, _>("task"))).collect());
-    Ok(Newest { more: page.more || turns > i64::from(MOST_TURNS), ..page })
+    if page.more || turns <= i64::from(MOST_TURNS) {
+        return Ok(page);
+    }
+    let shown = i64::try_from(page.rows.len()).unwrap_or(i64::MAX);
+    let query = polity_sql::query_scalar(TASK_COUNT).bind(agent.as_str()).bind(shown.saturating_add(1));
+    let count: i64 = query.fetch_one(connection).await?;
+    Ok(Newest { more: count > shown, ..page })
 }
 
 /// Returns the task in which an agent had its newest turn.

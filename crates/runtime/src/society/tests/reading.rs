@@ -564,20 +564,26 @@ async fn of_a_long_list_only_the_newest_part_is_shown() {
     assert_eq!((tasks.len(), tasks[0], tasks[999]), (1000, "t-1001", "t-0002"));
 }
 
-/// Only the newest 2,000 turns of an agent are read to find its tasks.
+/// To find the tasks of an agent, its newest 2,001 turns are read.
 #[tokio::test]
-async fn an_agent_has_more_tasks_only_if_it_has_more_turns_than_are_read() {
+async fn an_agent_has_more_tasks_only_if_an_older_turn_is_in_another_task() {
     let world = World::new().await;
+    world.add_task("t-2").await;
     let (society, _) = society(&world);
-    for (turns, more) in [(2_000, false), (1, true)] {
+    let check = async |task: &str, turns: u32, expect: &[&str], more: bool| {
         let numbers =
             format!("WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {turns})");
-        let rows =
-            "turns (agent, task, began_by, state, created_at) SELECT 'root', 't-1', 'm', 'done', n FROM n";
+        let rows = format!(
+            "turns (agent, task, began_by, state, created_at) SELECT 'root', '{task}', 'm', 'done', n FROM n"
+        );
         sql(&world, format!("{numbers} INSERT INTO {rows}")).await;
         let root = society.agent(&AgentId::root()).await.unwrap().unwrap();
-        assert_eq!((root.tasks, root.more_tasks), (vec![TaskId::new("t-1")], more));
-    }
+        let tasks: Vec<&str> = root.tasks.iter().map(TaskId::as_str).collect();
+        assert_eq!((&*tasks, root.more_tasks), (expect, more));
+    };
+    check("t-2", 1, &["t-2"], false).await;
+    check("t-1", 2_000, &["t-1", "t-2"], false).await;
+    check("t-1", 1, &["t-1"], true).await;
 }
 
 #[tokio::test]
