@@ -7,6 +7,8 @@ use super::{Shape, Source, named_party};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::output::table::{DIM, PLAIN, painted, whole_line};
+use crate::output::width::width;
+use crate::output::wrapped::{Line, wrapped};
 use crate::suggested::repeating;
 use clap::Args;
 use polity_society::id::AgentId;
@@ -44,22 +46,29 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         Vec::new()
     };
     arguments.shape.one(&why, |why| {
-        let mut words = in_words(why, process, &options, now());
+        let mut words = in_words(why, process, &options, now(), width());
         words.extend(others.iter().map(|other| format!("\n{}", in_task(other, &options, now()))));
         words
     })?;
     Ok(0)
 }
 
+/// Begins a fact that is the cause of the fact above it.
+const BECAUSE: &str = "because";
+
 /// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it.
 /// The remedies follow. Their commands get `options`, and work with this process. `now` is in milliseconds since 1970.
-fn in_words(why: &Why, process: Process, options: &str, now: i64) -> String {
+/// `columns` is the width of the terminal, if there is one.
+fn in_words(why: &Why, process: Process, options: &str, now: i64, columns: Option<usize>) -> String {
     let mut lines = Vec::new();
     for (place, fact) in why.chain.iter().enumerate() {
-        let sentence = painted(PLAIN, &fact.sentence(now));
+        let sentence = fact.sentence(now);
         lines.push(match place {
-            0 => sentence,
-            _ => format!("  {} {sentence}", painted(DIM, "because")),
+            0 => wrapped(&[Line::new(0, PLAIN, &sentence)], columns),
+            _ => {
+                let line = Line::new(2, PLAIN, &format!("{BECAUSE} {sentence}"));
+                wrapped(&[line], columns).replacen(BECAUSE, &painted(DIM, BECAUSE), 1)
+            }
         });
     }
     for remedy in &why.remedies {
@@ -75,7 +84,7 @@ fn in_words(why: &Why, process: Process, options: &str, now: i64) -> String {
 fn in_task(other: &InTask, options: &str, now: i64) -> String {
     let line = format!("{}: {}", other.named(), other.doing.words(now));
     let command = format!("polity why {}{options}", other.task);
-    format!("{} {}", painted(PLAIN, &line), painted(DIM, &format!("({})", repeating(&command))))
+    format!("{} {}", whole_line(&line), painted(DIM, &format!("({})", repeating(&command))))
 }
 
 /// Returns whether a remedy needs a daemon, for its command or for the live view.
@@ -131,7 +140,7 @@ mod tests {
                 WhyRemedy::RaiseLimit { limit: "maxDepth".to_owned() },
             ],
         };
-        let words = |process| without_styles(&in_words(&why, process, " --data home", 0));
+        let words = |process| without_styles(&in_words(&why, process, " --data home", 0, None));
         insta::assert_snapshot!(words(Process::Daemon), @r"
 mara-7k2f is parked in t-1: red <U+001B>[31m
   because no more
@@ -143,5 +152,19 @@ mara-7k2f is parked in t-1: red <U+001B>[31m
         assert!(without.contains(expect), "{without}");
         let expect = "\n  → raise limits.maxDepth in app.json, and write to root again";
         assert!(without.ends_with(expect), "{without}");
+    }
+
+    #[test]
+    fn a_long_fact_is_whole_and_fits_the_terminal() {
+        let reason = ["word"; 30].join(" ");
+        let ended = Fact::AgentEnded { agent: AgentId::root(), reason: reason.clone() };
+        let why = Why { chain: vec![ended, Fact::Said { text: reason.clone() }], remedies: Vec::new() };
+        let words = |columns| without_styles(&in_words(&why, Process::Daemon, "", 0, columns));
+        assert_eq!(words(None), format!("root has ended: {reason}\n  because {reason}"));
+        let shown = words(Some(40));
+        assert!(shown.lines().all(|line| line.len() <= 40), "{shown}");
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(flat(&shown), flat(&words(None)));
+        assert_eq!(shown.lines().filter(|line| line.starts_with("  because word")).count(), 1, "{shown}");
     }
 }
