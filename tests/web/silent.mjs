@@ -11,7 +11,7 @@ const PATIENCE_S = 600;
 const SILENT_AFTER_S = 10;
 
 /** What the view says about the silence. The groups are the minutes and seconds of the silence, and of the time left. */
-const SILENCE = /quiet has sent nothing for (\d+):(\d\d); polity asks far instead in (\d+):(\d\d)/;
+const SILENCE = /quiet has sent nothing for (\d+):(\d\d); polity ends this attempt in (\d+):(\d\d), then asks far instead/;
 
 /** Runs a society whose service sends nothing, and has a fallback. */
 export async function silentOf(browser, binary, says) {

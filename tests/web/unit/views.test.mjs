@@ -68,10 +68,10 @@ test("what an agent does is told with its details, and what follows a silence", 
   check(undefined, "");
   const silent = (silence) => silenceOf(app, { state: "thinking", service: "local", silence }, 20_000);
   assert.equal(silent(undefined), "");
-  assert.equal(silent({ since: 8_000, until: 60_000, then: "retry" }), "local has sent nothing for 0:12; polity asks it again in 0:40");
+  assert.equal(silent({ since: 8_000, until: 60_000, then: "retry" }), "local has sent nothing for 0:12; polity ends this attempt in 0:40, then asks it again");
   assert.equal(silent({ since: 8_000, until: 60_000, then: "fallback", fallback: "far" }),
-    "local has sent nothing for 0:12; polity asks far instead in 0:40");
-  assert.equal(silent({ since: 8_000, until: 60_000, then: "give_up" }), "local has sent nothing for 0:12; the call fails in 0:40");
+    "local has sent nothing for 0:12; polity ends this attempt in 0:40, then asks far instead");
+  assert.equal(silent({ since: 8_000, until: 60_000, then: "give_up" }), "local has sent nothing for 0:12; polity ends this attempt in 0:40, and the call fails");
 });
 
 test("what a running command uses is told, and what is not known is left out", () => {

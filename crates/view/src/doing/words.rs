@@ -57,14 +57,14 @@ impl Silence {
         let silent = elapsed(self.since, now).unwrap_or_else(|| "a moment".to_owned());
         let left = elapsed(now, self.until).unwrap_or_else(|| "a moment".to_owned());
         let then = match (self.then, &self.fallback) {
-            (NextAttempt::Fallback, Some(fallback)) => format!("polity asks {fallback} instead"),
-            (NextAttempt::GiveUp | NextAttempt::Fallback, _) => "the call fails".to_owned(),
+            (NextAttempt::Fallback, Some(fallback)) => format!("then asks {fallback} instead"),
+            (NextAttempt::GiveUp | NextAttempt::Fallback, _) => "and the call fails".to_owned(),
             (
                 NextAttempt::Retry | NextAttempt::DescribeMedia | NextAttempt::Compact | NextAttempt::Reword,
                 _,
-            ) => "polity asks again".to_owned(),
+            ) => "then asks it again".to_owned(),
         };
-        format!("; nothing received for {silent}; {then} in {left}")
+        format!("; silent for {silent}; polity ends this attempt in {left}, {then}")
     }
 }
 
@@ -120,15 +120,15 @@ mod tests {
         let silence = |then, fallback| Some(Silence { since: 1_000, until: 61_000, then, fallback });
         check(
             thinking(0, silence(NextAttempt::Retry, None)),
-            "thinking at local, 12 s; nothing received for 12 s; polity asks again in 48 s",
+            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, then asks it again",
         );
         check(
             thinking(0, silence(NextAttempt::Fallback, Some(ServiceId::new("far")))),
-            "thinking at local, 12 s; nothing received for 12 s; polity asks far instead in 48 s",
+            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, then asks far instead",
         );
         check(
             thinking(0, silence(NextAttempt::GiveUp, None)),
-            "thinking at local, 12 s; nothing received for 12 s; the call fails in 48 s",
+            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, and the call fails",
         );
         let queued = |place, closed_until| Doing::Queued {
             task: task(),
