@@ -24,8 +24,8 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// reads no more from the daemon until the reader has taken some of them.
 const AHEAD: usize = 1_000;
 
-/// Number of refused attempts of a new stream after which the reader is told. The daemon may refuse for a moment because
-/// it cannot use its disk or is shutting down. With the pauses between them, these attempts take 1.5 seconds.
+/// Number of failed attempts after which the reader is told, if a daemon is there. The daemon may refuse for a moment
+/// because it cannot use its disk or is shutting down. With the pauses between them, these attempts take 1.5 seconds.
 const REFUSALS: u32 = 5;
 
 /// What a [`Follow`] yields.
@@ -35,7 +35,7 @@ pub enum Followed {
     Entry(Box<Entry>),
     /// What an agent is doing at this moment; only from [`Client::follow_live`]. Glimpses may be lost.
     Glimpse(Box<Glimpse>),
-    /// The stream has connected to a daemon, for the first time or after [`Followed::Lost`]. Or the stream has
+    /// The stream has connected to a daemon, for the first time or after its connection broke. Or the stream has
     /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
     Connected,
@@ -78,8 +78,15 @@ impl Client {
 
     fn follow_with(&self, after: i64, filter: EventFilter, live: Live) -> Follow {
         let (tell, heard) = mpsc::channel(AHEAD);
-        let follower =
-            Follower { client: self.clone(), reach: Reach::Unknown, filter, live, seen: Seen(after), tell };
+        let follower = Follower {
+            client: self.clone(),
+            told: Told::Nothing,
+            attempts: 0,
+            filter,
+            live,
+            seen: Seen(after),
+            tell,
+        };
         Follow { heard, task: tokio::spawn(follower.run()) }
     }
 }
@@ -105,35 +112,32 @@ enum Live {
     Unwanted,
 }
 
-/// Whether the stream is connected to a daemon.
+/// Whether the reader was told that there is no connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// The stream has had no connection yet, and the reader was told nothing.
-    Unknown,
-    /// The reader was told that there is no connection.
-    Lost,
-    /// The stream is connected to a daemon.
-    Daemon,
+enum Told {
+    Nothing,
+    Loss,
 }
 
-impl Reach {
-    /// Returns whether the reader must be told that there is no connection, because of an error that may pass.
-    /// `attempts` is the number of attempts that have failed since the last connection.
-    fn is_news(self, attempts: u32, error: &Error) -> bool {
-        match self {
-            Self::Daemon => true,
-            // A single failure may be a connection that broke by chance. A daemon that refuses is there, so it gets more
-            // attempts.
-            Self::Unknown if error.is_of_absence() => attempts > 1,
-            Self::Unknown => attempts >= REFUSALS,
-            Self::Lost => false,
+impl Told {
+    /// Returns whether the reader must be told about a failed attempt. `attempts` is the number of attempts that have
+    /// failed one after the other.
+    fn is_news(self, attempts: u32, loss: Loss) -> bool {
+        match (self, loss) {
+            // A single failure may be a connection that broke by chance. The next attempt shows whether a daemon is
+            // there.
+            (Self::Nothing, Loss::Gone) => attempts > 1,
+            (Self::Nothing, Loss::Unreadable) => attempts >= REFUSALS,
+            (Self::Loss, Loss::Gone | Loss::Unreadable) => false,
         }
     }
 }
 
 struct Follower {
     client: Client,
-    reach: Reach,
+    told: Told,
+    /// Number of failed attempts since the daemon last sent something.
+    attempts: u32,
     filter: EventFilter,
     live: Live,
     seen: Seen,
@@ -144,7 +148,9 @@ struct Follower {
 enum End {
     /// The [`Follow`] was dropped.
     Unheard,
-    /// The connection failed or its data could not be parsed.
+    /// There was no connection.
+    Unreached(Error),
+    /// The connection broke or its data could not be parsed.
     Broken(Error),
 }
 
@@ -156,24 +162,30 @@ impl From<mpsc::error::SendError<Followed>> for End {
 
 impl Follower {
     async fn run(mut self) {
-        let mut attempts = 0_u32;
         loop {
-            let error = match self.stream().await {
-                Err(End::Broken(error)) => error,
+            let (error, loss) = match self.stream().await {
+                Err(End::Unreached(error)) => {
+                    let loss = self.client.transport.loss(&error);
+                    (error, loss)
+                }
+                // The daemon was there a moment ago. The next attempt shows whether it still is.
+                Err(End::Broken(error)) => (error, Loss::Unreadable),
                 Err(End::Unheard) => return,
                 // A daemon that shuts down ends its streams without an error. The follower then waits for the next
                 // daemon, as after a broken connection.
-                Ok(()) => Error::Lost { url: String::new(), reason: "the stream has ended".to_owned() },
+                Ok(()) => {
+                    let reason = "the stream has ended".to_owned();
+                    (Error::Lost { url: String::new(), reason }, Loss::Unreadable)
+                }
             };
             tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
-            attempts = if self.reach == Reach::Daemon { 1 } else { attempts.saturating_add(1) };
-            let Some(pause) = pause(&error, attempts, Patience::UntilBack, Way::New) else {
+            self.attempts = self.attempts.saturating_add(1);
+            let Some(pause) = pause(&error, self.attempts, Patience::UntilBack, Way::New) else {
                 let _ = self.tell.send(Followed::Failed(error)).await;
                 return;
             };
-            if self.reach.is_news(attempts, &error) {
-                self.reach = Reach::Lost;
-                let loss = self.client.transport.loss(&error);
+            if self.told.is_news(self.attempts, loss) {
+                self.told = Told::Loss;
                 if self.tell.send(Followed::Lost(loss)).await.is_err() {
                     return;
                 }
@@ -184,8 +196,11 @@ impl Follower {
 
     /// Reads one stream until it ends.
     async fn stream(&mut self) -> Result<(), End> {
-        let (door, mut response) = self.open().await.map_err(End::Broken)?;
-        self.reach = Reach::Daemon;
+        let (door, mut response) = self.open().await.map_err(End::Unreached)?;
+        if self.told == Told::Loss {
+            self.told = Told::Nothing;
+            self.attempts = 0;
+        }
         let transport = &self.client.transport;
         self.tell.send(Followed::Connected).await?;
         let mut parser = Parser::default();
@@ -200,6 +215,7 @@ impl Follower {
                 }
             };
             let unreadable = |reason| End::Broken(Error::Unreadable { url: door.url.to_string(), reason });
+            self.attempts = 0;
             let frames = parser.push(&chunk).map_err(|error| unreadable(error.to_string()))?;
             for frame in frames {
                 match told(&frame).map_err(&unreadable)? {
@@ -307,18 +323,38 @@ mod tests {
         assert!(matches!(first, Ok(Some(Followed::Lost(Loss::Unreadable)))), "{first:?}");
     }
 
+    /// The daemon ends each stream after one event.
+    #[tokio::test]
+    async fn the_reader_is_not_told_that_a_living_daemon_has_gone() {
+        let ends = async |query: axum::extract::RawQuery| {
+            let query = query.0.unwrap_or_default();
+            let after = query.split('&').find_map(|part| part.strip_prefix("after="));
+            let seq = after.and_then(|after| after.parse::<i64>().ok()).unwrap_or_default() + 1;
+            let event = Event::AgentPaused { agent: polity_society::id::AgentId::root() };
+            let data = serde_json::to_string(&Entry { seq, at: 5, event }).unwrap();
+            format!("id: {seq}\nevent: agent_paused\ndata: {data}\n\n")
+        };
+        let routes = axum::Router::new().route("/api/events", axum::routing::get(ends));
+        let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
+        let mut events = Vec::new();
+        while events.len() < 3 {
+            match tokio::time::timeout(Duration::from_secs(60), follow.next()).await {
+                Ok(Some(Followed::Entry(entry))) => events.push(entry.seq),
+                Ok(Some(Followed::Connected)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(events, [1, 2, 3]);
+    }
+
     #[test]
     fn a_short_trouble_is_no_news_to_the_reader() {
-        let lost = Error::Lost { url: String::new(), reason: String::new() };
-        let refused = Error::Refused(Box::new(crate::error::problem(503, b"")));
-        let check = |reach: Reach, error: &Error, first: Option<u32>| {
-            assert_eq!((1..20).find(|attempts| reach.is_news(*attempts, error)), first, "{error}");
+        let check = |told: Told, loss: Loss, first: Option<u32>| {
+            assert_eq!((1..20).find(|attempts| told.is_news(*attempts, loss)), first, "{loss:?}");
         };
-        check(Reach::Unknown, &lost, Some(2));
-        check(Reach::Unknown, &refused, Some(REFUSALS));
-        check(Reach::Daemon, &lost, Some(1));
-        check(Reach::Daemon, &refused, Some(1));
-        check(Reach::Lost, &lost, None);
-        check(Reach::Lost, &refused, None);
+        check(Told::Nothing, Loss::Gone, Some(2));
+        check(Told::Nothing, Loss::Unreadable, Some(REFUSALS));
+        check(Told::Loss, Loss::Gone, None);
+        check(Told::Loss, Loss::Unreadable, None);
     }
 }
