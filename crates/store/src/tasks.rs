@@ -1,5 +1,6 @@
 //! Table `tasks`: the state of each task, its workspace, and what has stopped the task: a limit or the person.
 
+use super::messages::requests::open_question;
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
 use polity_society::workspace::Root;
@@ -31,7 +32,8 @@ const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STOPPED_BY: &str = "SELECT stopped_by FROM tasks WHERE id = ?1";
 const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
 const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE id = ?1";
-const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
+const STANDINGS: &str = concat!(
+    "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
     coalesce(t.stopped_by = 'user', 0) AS stopped,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
             AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)
@@ -49,8 +51,9 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
     coalesce((SELECT said.finality FROM messages said INDEXED BY messages_between WHERE said.task = t.id
         AND said.sender = 'root' AND said.receiver = 'user' AND said.expects = 'nothing' AND said.type <> 'status_report'
         ORDER BY said.seq DESC LIMIT 1) = 'interim', 0) AS expectant,
-    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
-            AND answered_by IS NULL AND state <> 'failed')
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND ",
+    open_question!(),
+    ")
         OR EXISTS (SELECT 1 FROM approvals WHERE task = t.id AND state = 'open') AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
@@ -59,7 +62,8 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
                                                         'tools_refused', 'no_such_model')
             AND (coalesce(json_extract(body, '$.status'), 404) <> 404
                 OR json_extract(body, '$.kind') = 'context_overflow')) AS model_reached
-    FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
+    FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

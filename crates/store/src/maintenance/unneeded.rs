@@ -2,6 +2,7 @@
 //! tasks that ended long ago, and nothing outside such tasks names them. The artifacts of the second group were stored
 //! by the person some time ago, and the person has sent them to nobody.
 
+use crate::messages::requests::open_question;
 use crate::{Error, Tx};
 use polity_society::id::ArtifactId;
 use polity_society::time::Timestamp;
@@ -10,13 +11,17 @@ use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 
 /// Idle tasks without an open turn, a waiting message or a parked conversation, in which nothing has happened since ?1.
-const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?1
+const OVER: &str = concat!(
+    "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?1
     AND id NOT IN (SELECT task FROM turns WHERE state = 'open' OR created_at >= ?1)
     AND id NOT IN (SELECT task FROM records WHERE created_at >= ?1)
     AND id NOT IN (SELECT task FROM artifacts WHERE created_at >= ?1)
     AND id NOT IN (SELECT task FROM holds)
     AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
-        OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
+        OR ",
+    open_question!(),
+    ")"
+);
 /// The artifacts of the tasks ?1, except artifacts that agents of other tasks may open or that other tasks have
 /// inherited.
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))

@@ -20,6 +20,21 @@ macro_rules! open_to {
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
     };
 }
+/// Whether a message is an open question to the person. If its sender is stopped, the message becomes `failed`.
+macro_rules! open_question {
+    () => {
+        "receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed'"
+    };
+}
+pub(crate) use open_question;
+/// Whether the sender of the message m waits for an answer from another party.
+macro_rules! awaited {
+    () => {
+        "m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done')"
+    };
+}
+pub(crate) use awaited;
 /// Finds what the agent ?1 still waits for, and returns the request R on behalf of which it waits. The agent can answer
 /// R only after the wait. The agent waits for one of four things: the answer to a request that it sent on behalf of R,
 /// the end of a turn that has answered such a request, a delayed message that it sent to itself, or the end of a
@@ -93,14 +108,19 @@ const REQUESTS_OF: &str = concat!(
 const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
-const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
+const WAITS: &str = concat!(
+    "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
     JOIN agents a ON a.id = m.receiver
-    WHERE m.task = ?1 AND m.expects = 'answer' AND m.answered_by IS NULL AND a.ended_at IS NULL
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.receiver <> m.sender AND m.sender <> 'user'";
+    WHERE m.task = ?1 AND a.ended_at IS NULL AND m.sender <> 'user' AND ",
+    awaited!()
+);
 const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests SET state = 'failed'
     WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
-const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
-    AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
+const QUESTIONS: &str = concat!(
+    "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND ",
+    open_question!(),
+    " ORDER BY seq"
+);
 /// The unanswered requests of a task, in every state except `bounced`.
 const UNANSWERED: &str = "SELECT id, sender, receiver, created_at FROM messages INDEXED BY messages_of_task
     WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state <> 'bounced' ORDER BY seq LIMIT ?2";

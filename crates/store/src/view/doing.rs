@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::Error;
+use crate::messages::requests::awaited;
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
 use polity_sql::Connection;
 use polity_sql::Row;
@@ -44,11 +45,13 @@ const UNREAD: &str =
     CROSS JOIN messages m INDEXED BY messages_waiting ON m.receiver = page.value
     WHERE m.state = 'queued' AND m.receiver <> 'user' AND m.task = coalesce(?2, m.task)
     GROUP BY m.receiver, m.task";
-const AWAITED: &str =
+const AWAITED: &str = concat!(
     "SELECT m.sender AS agent, m.receiver, m.id, m.task, m.created_at AS since FROM json_each(?1) page
     CROSS JOIN messages m INDEXED BY messages_asked ON m.sender = page.value
-    WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.task = coalesce(?2, m.task) ORDER BY m.seq";
+    WHERE ",
+    awaited!(),
+    " AND m.task = coalesce(?2, m.task) ORDER BY m.seq"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reads the open work of a society at one moment, for the views that show the present. The statements read the rows of
 //! open work, the rows of agents and the newest records. Of finished work, they read no other rows.
 
+use crate::messages::requests::awaited;
 use crate::record::Record;
 use crate::{Conversation, Error};
 use polity_society::id::{AgentId, ApprovalId, MessageId, ServiceId, TaskId, TurnId};
@@ -17,11 +18,13 @@ const MAIL: &str = "SELECT receiver AS agent, task, max(created_at) AS since
 const HOLDS: &str = "SELECT agent, task, reason, created_at AS since FROM holds";
 const APPROVALS: &str = "SELECT seq, agent, task, tool, asked_at, expires_at
     FROM approvals INDEXED BY approvals_waiting WHERE state = 'open'";
-const REQUESTS: &str =
+const REQUESTS: &str = concat!(
     "SELECT m.id, m.task, m.sender, m.receiver, m.created_at, m.state = 'delayed' AS delayed,
     t.state AS task_state FROM messages m INDEXED BY messages_open JOIN tasks t ON t.id = m.task
-    WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY m.seq";
+    WHERE ",
+    awaited!(),
+    " ORDER BY m.seq"
+);
 /// The conversations in which the agent waits for a command to end, or for a delayed message from itself to arrive.
 const TIMED: &str = "SELECT agent, task FROM commands INDEXED BY commands_running WHERE state = 'running'
     UNION SELECT sender, task FROM messages INDEXED BY messages_delayed WHERE state = 'delayed' AND sender = receiver";
