@@ -1,4 +1,4 @@
-//! `/api/tasks`: lists, forks and stops tasks.
+//! `/api/tasks`: lists, forks, stops and retries tasks.
 
 use crate::agents::steering::steered;
 use crate::extract::{Named, Wanted, json};
@@ -35,6 +35,12 @@ pub(crate) fn routes(routes: &mut Routes) {
             .gives::<Steered>(200, "The agents that had work in the task.")
             .refuses(&[404])
     });
+    routes.add(Verb::Post, "/api/tasks/{id}/try", "tryTask", try_again, |operation| {
+        operation
+            .summary("Lets root try again, if no model could be used in a task.")
+            .gives::<Steered>(200, "Root, if it tries again.")
+            .refuses(&[404])
+    });
     routes.add(Verb::Post, "/api/tasks/{id}/fork", "forkTask", fork, |operation| {
         let key = value!({"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES});
         operation
@@ -64,6 +70,10 @@ async fn fork(
 
 async fn stop(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<Steered>, Problem> {
     steered(shared.society.stop_task(&TaskId::new(id)).await)
+}
+
+async fn try_again(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<Steered>, Problem> {
+    steered(shared.society.try_task(&TaskId::new(id)).await)
 }
 
 async fn list(

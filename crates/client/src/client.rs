@@ -389,6 +389,11 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "stop"])).await
     }
 
+    /// Lets root try again, if no model could be used in a task. The answer names root if it does.
+    pub async fn try_task(&self, id: &TaskId) -> Result<Steered, Error> {
+        self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "try"])).await
+    }
+
     /// Fetches a page of questions, newest first. Each question asks whether an agent may make a call.
     pub async fn approvals(&self, filter: &ApprovalFilter) -> Result<ApprovalPage, Error> {
         self.get(&["api", "approvals"], filter).await

@@ -43,6 +43,13 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
+/// Returns whether root can try again: nothing is left to do in the task, because no model could be used.
+pub fn can_try_again(standing: &Standing) -> bool {
+    let rests = !standing.turning && !standing.mail;
+    let may_go_on = !standing.limited && !standing.stopped;
+    rests && may_go_on && standing.outcome() == Outcome::NoModel
+}
+
 /// An interim message of root promises the person more. Returns whether such a message now counts as the final message.
 /// It does if root has received a nudge (a reminder to send a final message) and has sent the person nothing more
 /// since.
@@ -104,6 +111,25 @@ mod tests {
         check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { limited: true, ..silent }, Verdict::Idle(Outcome::Limited));
         check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+    }
+
+    #[test]
+    fn root_tries_again_only_if_no_model_could_be_used_and_nothing_stops_it() {
+        let dead = Standing { open: false, unanswered: true, root_failed: true, unreached: true, ..DONE };
+        assert!(can_try_again(&dead));
+        // The supervisor has not declared the task idle yet.
+        assert!(can_try_again(&Standing { open: true, ..dead }));
+        for standing in [
+            DONE,
+            Standing { unreached: false, ..dead },
+            Standing { unanswered: false, ..dead },
+            Standing { turning: true, ..dead },
+            Standing { mail: true, ..dead },
+            Standing { limited: true, ..dead },
+            Standing { stopped: true, ..dead },
+        ] {
+            assert!(!can_try_again(&standing), "{standing:?}");
+        }
     }
 
     #[test]

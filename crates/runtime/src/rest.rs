@@ -276,6 +276,14 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     apply::tell(tx, snapshot, task, &root.agent, Notice::Nudge, about).await
 }
 
+/// Tells root to go on with the person's request after a turn that failed.
+pub(crate) async fn try_again(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Result<(), Error> {
+    let root = Conversation { agent: AgentId::root(), task: task.clone() };
+    let open = messages::open_requests(&mut tx.connection, &root).await?;
+    let about = open.into_iter().find(|request| request.from.is_user()).map(|request| request.id);
+    apply::tell(tx, snapshot, task, &root.agent, Notice::TryAgain, about).await
+}
+
 /// Makes root's last message to the person final, although root sent the message as interim.
 pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };

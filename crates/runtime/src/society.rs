@@ -251,6 +251,11 @@ impl Society {
         steer::stop_task(&self.handles.store, self.handles.registry.current(), task.clone()).await
     }
 
+    /// If a task has ended because no model could be used, lets root try again. Returns root if it does.
+    pub async fn try_task(&self, task: &TaskId) -> Result<Vec<AgentId>, SteerError> {
+        steer::try_again(&self.handles.store, self.handles.registry.current(), task.clone()).await
+    }
+
     /// Returns the exchanges of OpenAI clients. An exchange is a request of a client, the message that it became, and
     /// the answer.
     pub fn exchanges(&self) -> Exchanges {

@@ -9,6 +9,7 @@ mod outcome;
 use crate::driver::closing;
 use crate::rest;
 use outcome::{Scope, Touched, Withdrawn};
+use polity_decide::idle::can_try_again;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -204,6 +205,31 @@ pub(crate) async fn stop_task(
             // Makes the supervisor notice that the task is over.
             tx.ring(Bell::Mailbox(to_user));
             Ok(stopped)
+        })
+    });
+    write.await
+}
+
+/// If no model could be used in a task, lets root try again: root gets a notice that begins a new turn. This is one
+/// transaction, so a second call changes nothing while root tries. Returns root if it tries again.
+pub(crate) async fn try_again(
+    store: &Store,
+    snapshot: Arc<Snapshot>,
+    task: TaskId,
+) -> Result<Vec<AgentId>, SteerError> {
+    let write = store.write_unless_refused(move |tx| {
+        Box::pin(async move {
+            let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else {
+                return Err(Stopped::Refused(SteerError::NoTask(task)));
+            };
+            if !can_try_again(&standing) {
+                return Ok(Vec::new());
+            }
+            // A parked root would not read the notice.
+            holds::release(tx, &AgentId::root(), Some(&task)).await?;
+            tasks::wake(tx, &task).await?;
+            rest::try_again(tx, &snapshot, &task).await?;
+            Ok(vec![AgentId::root()])
         })
     });
     write.await

@@ -63,6 +63,8 @@ pub enum Notice {
     },
     /// Reminds root that the task is idle and the person has received no final message.
     Nudge,
+    /// Tells root to go on. No model could be used for root's last turn, and the person has asked polity to try again.
+    TryAgain,
     /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
     /// The notice begins a turn, and the closing text of this turn goes to the asker.
     Reminder {
@@ -329,6 +331,7 @@ impl Notice {
                 texts.fill(TextKey::NoticePairLimit, &[("id", agent.as_str()), ("limit", &limit.to_string())])
             }
             Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
+            Self::TryAgain => texts.get(TextKey::NoticeTryAgain).to_owned(),
             Self::UnwrittenChildren { agents } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
                 texts.fill(TextKey::NoticeUnwrittenChildren, &[("ids", &ids.join(", "))])

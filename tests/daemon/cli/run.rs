@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{rows, serve, served, told, wait_until};
 use crate::support::hiring::{Gate, boss_and_worker};
-use crate::support::{app, events, json_lines, run, start};
+use crate::support::{app, events, json_lines, last_asked, run, service, start};
 
 /// Returns the number of messages that the user has not been shown.
 #[track_caller]
@@ -43,22 +43,23 @@ fn no_model_is_5() {
 }
 
 #[test]
-fn a_resumed_run_names_an_earlier_failure_as_such_and_says_how_to_try_again() {
+fn a_resumed_run_tries_again_if_no_model_could_be_used() {
     let nowhere = json!({"id": "one", "baseURL": "http://127.0.0.1:9/v1", "model": "m"});
     let polity = Polity::new(&json!({"services": [nowhere]}), &app(&json!({})));
-    let failed = run(&polity, &["what?"]).expect_code(5);
-    assert!(failed.stderr.contains("the message above says why"), "{}", failed.stderr);
-    // The second run prints no message and asks no model.
-    let resumed = run(&polity, &["--resume"]).expect_code(5).stderr;
-    for part in [
-        "ended, because no model could be used at that time: server unreachable",
-        "polity does not ask again by itself; to try again:\n",
-        // No daemon runs now, so `polity send` alone would fail.
-        "→ start polity serve --data data, then write again: polity send --data data --to root --task t-",
-    ] {
-        assert!(resumed.contains(part), "{part} is not in {resumed}");
+    for arguments in [&["what?"][..], &["--resume"]] {
+        let failed = run(&polity, arguments).expect_code(5).stderr;
+        for part in ["the message above says why", "`polity run --data data --resume` tries again"] {
+            assert!(failed.contains(part), "{part} is not in {failed}");
+        }
     }
-    assert!(!resumed.contains("the message above"), "{resumed}");
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let mended = json!({"services": [service("one", &server, &["text"])]});
+    polity.write_config("llmservices.json", &mended.to_string());
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "42\n");
+    assert!(last_asked(&server).text_contains("what?"));
+    // The task is answered, so the next run has nothing to try.
+    run(&polity, &["--resume"]).expect_code(0);
+    assert_eq!((server.requests().len(), rows(&polity, &["tasks"]).len()), (1, 1));
 }
 
 #[test]

@@ -93,6 +93,8 @@ async fn every_route_is_good_for_something() {
     let why = daemon.get(&format!("/api/why/{picture}?agent=root")).await.ok();
     assert_eq!(why["chain"][0]["fact"], "described", "{why}");
 
+    let tried = daemon.call("POST", &format!("/api/tasks/{task}/try")).await.ok();
+    assert_eq!(tried["agents"], json!([]), "a model was used in it");
     let stopped = daemon.call("POST", &format!("/api/tasks/{task}/stop")).await.ok();
     assert_eq!(stopped["agents"], json!([]), "no agent works in it any more");
     let messages = daemon.get(&format!("/api/messages?task={task}&to=user&order=newest")).await.ok();
@@ -214,6 +216,7 @@ async fn what_is_not_there_is_not_found() {
     for path in [
         "/api/agents/nobody/stop",
         "/api/tasks/t-nothing/stop",
+        "/api/tasks/t-nothing/try",
         "/api/agents/nobody/pause?scope=agent",
         "/api/agents/nobody/resume",
         "/api/messages/m000000099/shown",

@@ -5,13 +5,16 @@ use super::approvals::terminal::Answerable;
 use super::conversation::{Ended, Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
-use crate::output::{Output, complain};
+use crate::output::{Form, Output, complain};
+use crate::suggested::repeating;
 use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentFilter, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState};
+use polity_view::{
+    AgentFilter, Entry, Event, EventFilter, MAX_PAGE, Outcome, TaskFilter, TaskState, TaskView,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -26,7 +29,8 @@ pub(crate) struct RunArguments {
     #[arg(value_name = "PROMPT", required_unless_present = "resume")]
     pub(crate) prompt: Option<String>,
 
-    /// Continue all unfinished work, also after a crash, and ask all open questions again.
+    /// Continue all unfinished work, also after a crash, ask all open questions again, and try again if no model could
+    /// be used for the latest task.
     #[arg(long, conflicts_with_all = ["prompt", "attach", "service", "workspace"])]
     pub(crate) resume: bool,
 
@@ -115,6 +119,9 @@ impl Run<'_> {
         let client = &self.client.waiting_aloud(complain);
         if text.is_none() {
             client.steer(&root, SteerAction::Resume, Scope::Subtree).await?;
+            if let Some(latest) = latest_task(client).await? {
+                client.try_task(&latest.id).await?;
+            }
         }
         polity_points::point!("run::begun");
         let mut left = Vec::new();
@@ -136,8 +143,7 @@ impl Run<'_> {
         before.retain(|task| known.insert(task.clone()));
         left.splice(0..0, before);
         let Some(text) = text else {
-            let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
-            let latest = client.tasks(&filter).await?.tasks.pop();
+            let latest = latest_task(client).await?;
             let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
             // The last task may have ended before this command began. Then its answer may still be unprinted.
             let nothing_to_print = left.is_empty() && unshown(client, Some(&latest.id)).await?.is_empty();
@@ -208,7 +214,11 @@ impl Run<'_> {
             Some(_) | None => telling.follow(self.since, filter, show_event).await?,
         };
         polity_points::point!("run::idle");
-        telling.tell_outcome(outcome, begun.ended).await
+        let code = telling.tell_outcome(outcome, begun.ended).await?;
+        if (outcome, begun.ended, self.output.form()) == (Outcome::NoModel, Ended::Meanwhile, Form::Text) {
+            complain(&repeating("`polity run --resume` tries again"));
+        }
+        Ok(code)
     }
 }
 
@@ -217,6 +227,12 @@ async fn passed(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// Fetches the task that was begun last.
+async fn latest_task(client: &Client) -> Result<Option<TaskView>, Failure> {
+    let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
+    Ok(client.tasks(&filter).await?.tasks.pop())
 }
 
 /// Fetches the titles of tasks.

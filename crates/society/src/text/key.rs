@@ -302,6 +302,8 @@ text_keys! {
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
     /// To root: the task is idle and the person has received no final message.
     NoticeNudge = "notice.nudge" [];
+    /// To root: no model could be used for its last turn, and the person has asked polity to try again.
+    NoticeTryAgain = "notice.try_again" [];
     /// To an agent that has ended its turn, but has not yet written to all children that it hired.
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
     /// To an agent whose turn reached `maxToolRounds`: it must sum up now.

@@ -199,3 +199,32 @@ async fn an_event_tells_the_new_outcome_if_a_stop_changes_the_outcome_of_an_idle
         assert_eq!(world.query(told).await, ["unanswered"], "once: {what:?}");
     }
 }
+
+/// Also with the same call sent twice, root gets one notice.
+#[tokio::test]
+async fn root_tries_again_once_after_no_model_could_be_used() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    end_turn(&world, turn, turns::Ended::Failed).await;
+    set_idle(&world).await;
+    assert_eq!(standing(&world).await.outcome(), Outcome::NoModel);
+    park(&world, "root").await;
+    let again =
+        async || try_again(&world.store, world.snapshot.clone(), world.task.clone()).await.expect("a task");
+    assert_eq!(again().await, [AgentId::root()]);
+    assert_eq!(again().await, []);
+    let notices = "SELECT body ->> 'notice' FROM messages WHERE receiver = 'root' AND state = 'queued'";
+    assert_eq!(world.query(notices).await, ["try_again"]);
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["open"]);
+    assert_eq!(world.query(PARKED).await, [""; 0]);
+
+    let turn = world.begin_turn("root").await;
+    assert_eq!(again().await, [], "root is at work");
+    end_turn(&world, turn, turns::Ended::Failed).await;
+    assert_eq!(again().await, [AgentId::root()], "it has failed again");
+    stop_task(&world.store, world.snapshot.clone(), world.task.clone()).await.unwrap();
+    assert_eq!(again().await, [], "the person has stopped the task");
+    let nowhere = try_again(&world.store, world.snapshot.clone(), TaskId::new("t-9")).await;
+    assert!(matches!(nowhere, Err(SteerError::NoTask(_))), "{nowhere:?}");
+}
