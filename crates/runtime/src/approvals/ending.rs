@@ -52,6 +52,10 @@ pub(crate) async fn answer(
             if approval.state != ApprovalState::Open {
                 return Err(Stopped::Refused(AnswerError::Ended { id, state: approval.state }));
             }
+            // The supervisor ends the question soon. Until then the question is open, but it is too late for an answer.
+            if approval.asked.expires_at <= tx.now {
+                return Err(Stopped::Refused(AnswerError::Ended { id, state: ApprovalState::Expired }));
+            }
             let reason = reason.filter(|reason| !reason.trim().is_empty());
             permit(tx, &approval, answer).await?;
             let state = if answer == Answer::No { ApprovalState::Denied } else { ApprovalState::Allowed };

@@ -75,26 +75,27 @@ async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) 
     seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
 }
 
-/// A merge has shown the names of files to its caller, and a conflict also shows parts of the files. Other agents chose
-/// the names and wrote the files. Notes the same sources as after reading a file.
+/// A merge has shown the names of files to its caller, and a conflict also shows parts of the files. Notes that they may
+/// be files of the person. [`note_files`] notes the sources of the agents that chose the names and wrote the files.
 async fn note_shown_files(tx: &mut Tx, caller: &Conversation, call: &ToolCall) -> Result<(), Error> {
     let root = tasks::workspace(&mut tx.connection, &caller.task).await?;
     if let Some(source) = trust_in(&Place { root, worktree: None }).source() {
         seen::read(tx, caller, &source, &call.name).await?;
     }
-    let agent = Holder::Agent(caller.agent.clone());
-    seen::pass(tx, &caller.task, &Holder::Workspace, &agent, &Step::Files).await
+    Ok(())
 }
 
 /// The agents of a task share the files of the task's workspace. So if an agent reads the files, the sources of the
-/// workspace are noted for the agent. If an agent changes the files, its sources are noted for the workspace.
+/// workspace are noted for the agent. If an agent changes the files, its sources are noted for the workspace. A call
+/// that changes a file also shows parts of files: the lines around an edit, or the output of a command that it ends.
 async fn note_files(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
     let agent = Holder::Agent(caller.agent.clone());
     let task = &caller.task;
-    if reaches.iter().any(|reach| matches!(reach, Reach::ReadsWorkspace | Reach::Command { .. })) {
+    let changes = |reach: &Reach| matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. });
+    if reaches.iter().any(|reach| changes(reach) || *reach == Reach::ReadsWorkspace) {
         seen::pass(tx, task, &Holder::Workspace, &agent, &Step::Files).await?;
     }
-    if reaches.iter().any(|reach| matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. })) {
+    if reaches.iter().any(changes) {
         let step = Step::Agent { agent: caller.agent.clone() };
         seen::pass(tx, task, &agent, &Holder::Workspace, &step).await?;
     }

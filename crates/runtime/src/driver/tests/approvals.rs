@@ -84,8 +84,9 @@ async fn a_call_waits_for_the_person_and_runs_once_after_yes() {
 #[tokio::test]
 async fn a_call_that_is_refused_or_expires_never_runs_and_the_model_is_told_why() {
     for expires in [false, true] {
+        let timeout = if expires { 1 } else { 60_000 };
         let world = World::with_app(&json!({"tools": {
-            "policy": [rule()], "approval": {"timeoutMs": 1}
+            "policy": [rule()], "approval": {"timeoutMs": timeout}
         }}))
         .await;
         let (pay, runs) = counted("pay");
@@ -94,6 +95,12 @@ async fn a_call_that_is_refused_or_expires_never_runs_and_the_model_is_told_why(
         drive(&world, &root, vec![Say::Call("pay", json!({}))], std::slice::from_ref(&pay)).await;
         let asked = questions(&world).await;
         if expires {
+            // A yes that comes too late is refused, although the supervisor has not ended the question yet.
+            while polity_store::now() < asked[0].asked.expires_at {
+                tokio::task::yield_now().await;
+            }
+            let late = approvals::answer(&world.store, asked[0].id.clone(), Answer::Yes, None).await;
+            assert!(matches!(late, Err(approvals::AnswerError::Ended { state: ApprovalState::Expired, .. })), "{late:?}");
             while questions(&world).await[0].state == ApprovalState::Open {
                 world.write(|tx| Box::pin(approvals::expire(tx))).await;
             }

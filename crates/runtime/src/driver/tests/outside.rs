@@ -264,28 +264,30 @@ async fn an_agent_has_seen_the_server_that_wrote_why_a_call_failed() {
 }
 
 /// An agent that has read the web runs a command, which may write into the workspace. Another agent runs a command,
-/// which may read what the first command has written.
+/// which may read what the first command has written, or edits a file and is shown the lines around the edit.
 #[tokio::test]
-async fn commands_pass_sources_on_through_the_files_of_a_task() {
-    let world = World::new().await;
-    let page = Output::text("https://example.org/", "a page").from_source(Source::Web);
-    let fetch = FakeTool { reach: Reach::Other(Effect::Reads), ..FakeTool::returns("fetch", Ok(page)) };
-    let reach = Reach::Command { command: "make".to_owned(), confinement: Confinement::Full };
-    let build = FakeTool { reach, ..FakeTool::returns("build", Ok(Output::json(json!({})))) };
-    world.say("user", "root", json!("go")).await;
-    world.begin_turn("root").await;
-    for (name, tools) in [("reader", &["fetch", "build"][..]), ("builder", &["build"][..])] {
-        let agent = world.hire("root", name, json!({})).await;
-        world.say("root", &agent, json!("work")).await;
-        let calls = tools.iter().map(|tool| (*tool, json!({}))).collect();
-        let script = ScriptedModel::in_order(vec![Say::Calls(calls), Say::Text("done")]);
-        let handles = world.handles(script, hands(vec![fetch.clone(), build.clone()]));
-        run(&handles, &world.of(&agent), &CancellationToken::new()).await.unwrap();
+async fn agents_pass_sources_on_through_the_files_of_a_task() {
+    let command = Reach::Command { command: "make".to_owned(), confinement: Confinement::Full };
+    for reach in [command, Reach::ChangesWorkspace] {
+        let world = World::new().await;
+        let page = Output::text("https://example.org/", "a page").from_source(Source::Web);
+        let fetch = FakeTool { reach: Reach::Other(Effect::Reads), ..FakeTool::returns("fetch", Ok(page)) };
+        let build = FakeTool { reach, ..FakeTool::returns("build", Ok(Output::json(json!({})))) };
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        for (name, tools) in [("reader", &["fetch", "build"][..]), ("builder", &["build"][..])] {
+            let agent = world.hire("root", name, json!({})).await;
+            world.say("root", &agent, json!("work")).await;
+            let calls = tools.iter().map(|tool| (*tool, json!({}))).collect();
+            let script = ScriptedModel::in_order(vec![Say::Calls(calls), Say::Text("done")]);
+            let handles = world.handles(script, hands(vec![fetch.clone(), build.clone()]));
+            run(&handles, &world.of(&agent), &CancellationToken::new()).await.unwrap();
+        }
+        let seen = world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
+        let [builder, reader, workspace] = &seen[..] else { panic!("{seen:?}") };
+        assert!(builder.starts_with("agent:builder-") && reader.starts_with("agent:reader-"), "{seen:?}");
+        assert_eq!(workspace, "workspace");
     }
-    let seen = world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
-    let [builder, reader, workspace] = &seen[..] else { panic!("{seen:?}") };
-    assert!(builder.starts_with("agent:builder-") && reader.starts_with("agent:reader-"), "{seen:?}");
-    assert_eq!(workspace, "workspace");
 }
 
 /// An agent that has read the web calls a command that it may not run.
@@ -326,7 +328,7 @@ async fn an_agent_has_seen_the_files_that_a_merge_shows() {
         (Ok(merged), person.clone(), &["files", "web"]),
         (Err(conflict.clone()), Root::Made, &["web"]),
         (Err(conflict), person.clone(), &["files", "web"]),
-        (Err(other), person, &[]),
+        (Err(other), person, &["web"]),
     ] {
         let world = World::new().await;
         let task = world.task.clone();

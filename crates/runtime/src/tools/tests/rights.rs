@@ -561,7 +561,7 @@ impl Reference {
     fn see(&mut self, agent: &str, call: &str) {
         let member = self.agents.get_mut(agent).unwrap();
         member.seen.extend(sources_of(call));
-        if ["str_replace_editor", "bash"].contains(&call) {
+        if ["str_replace_editor", SAVING, "bash"].contains(&call) {
             member.seen.extend(&self.workspace);
         }
         if [SAVING, "bash"].contains(&call) {
