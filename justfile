@@ -57,6 +57,11 @@ groups:
 swaps times="1000":
     POLITY_SWAPS={{times}} cargo test --package polity-tests --test daemon -- live::
 
+# Asks a daemon to end during 1,000 turns, or as many as given; the next daemon finishes them.
+endings turns="1000":
+    POLITY_ENDED_TURNS={{turns}} cargo test --package polity-tests --test daemon -- \
+        serve::a_daemon_that_ends_during_many_turns serve::many_turns --test-threads 1
+
 # Puts 1,000 agents under load for an hour, or as many minutes as given, and prints what the daemon needs meanwhile.
 soak minutes="60":
     POLITY_SOAK_MINUTES={{minutes}} cargo test --package polity-tests --test daemon -- \

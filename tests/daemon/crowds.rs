@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::files::files_below;
 use crate::support::hiring::Gate;
-use crate::support::home;
 use crate::support::serving::{Answered, Serving, answer_on};
+use crate::support::{allow_connections, home};
 
 /// Maximum time for the daemon to free the resources of clients that have disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,16 +28,6 @@ fn serving(script: fn() -> Answer) -> (ScriptedServer, Polity, Serving) {
 /// Maximum number of connections without the token that the daemon keeps open (`MOST_CONNECTIONS` in
 /// `crates/api/src/server.rs`).
 const MOST_STRANGERS: usize = 128;
-
-/// Raises the limit of open files, so that this process can have `many` open connections.
-fn allow_connections(many: u64) {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let enough = many + 500;
-    if limit.current.is_some_and(|current| current < enough) {
-        let wanted = rustix::process::Rlimit { current: Some(enough), ..limit };
-        rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).expect("enough descriptors");
-    }
-}
 
 /// Sends a request with the token on an open connection, and reads the answer.
 #[track_caller]

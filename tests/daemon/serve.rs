@@ -11,10 +11,10 @@ use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::Gate;
-use crate::support::{app, home, service};
+use crate::support::{allow_connections, app, home, service};
 
 /// Maximum wait until the server has received the expected requests, or the daemon has finished its tasks.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn answering() -> (ScriptedServer, Polity) {
     let server = ScriptedServer::start(|_| Answer::say("42"));
@@ -70,6 +70,23 @@ impl Daemon {
         (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
     }
 
+    /// Reads all pages of a list. `list` is the name of the list, in the path and in the answer.
+    #[track_caller]
+    fn all(&self, list: &str) -> Vec<Value> {
+        let (mut rows, mut after) = (Vec::new(), String::new());
+        loop {
+            let (status, page) = self.call(&format!("GET /api/{list}?limit=100{after}"), "");
+            assert_eq!(status, "200", "{page}");
+            let page: Value = serde_json::from_str(&page).expect("a page of JSON");
+            rows.extend(page[list].as_array().expect("a list").iter().cloned());
+            after = match &page["next"] {
+                Value::Null => return rows,
+                Value::String(id) => format!("&after={id}"),
+                number => format!("&after={number}"),
+            };
+        }
+    }
+
     /// Reads the events after the event with the number `after`. Returns a map from the number of each event to its
     /// kind.
     ///
@@ -121,13 +138,19 @@ fn it_serves_until_it_is_asked_to_end() {
     assert!(!data.join("daemon.json").exists());
 }
 
-/// Number of turns that have begun when the daemon is asked to end.
-const TURNS: usize = 200;
+/// Maximum time from SIGTERM to the end of the daemon if the grace period is a moment and no call gets an answer.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
-/// Gives root [`TURNS`] prompts: `number 0`, `number 1` and so on. Each begins a task.
+/// Number of turns that have begun when the daemon is asked to end: 200, or as many as the variable `POLITY_ENDED_TURNS`
+/// says. The command `just endings` sets it to 1,000.
+fn turns() -> usize {
+    std::env::var("POLITY_ENDED_TURNS").map_or(200, |turns| turns.parse().expect("a number"))
+}
+
+/// Gives root this number of prompts: `number 0`, `number 1` and so on. Each begins a task.
 #[track_caller]
-fn begin_turns(daemon: &Daemon) {
-    for number in 0..TURNS {
+fn begin_turns(daemon: &Daemon, turns: usize) {
+    for number in 0..turns {
         let body = json!({"text": format!("number {number}")}).to_string();
         let (status, posted) = daemon.call("POST /api/messages", &body);
         assert_eq!(status, "201", "{posted}");
@@ -148,44 +171,47 @@ fn done(asked: &Conversation) -> Answer {
 /// Waits until no task is open. Checks that each prompt has one task and one answer, and that there are no other
 /// messages.
 #[track_caller]
-fn check_finished_once(daemon: &Daemon) {
-    let read =
-        |line: &str| -> Value { serde_json::from_str(&daemon.call(line, "").1).expect("a page of JSON") };
+fn check_finished_once(daemon: &Daemon, turns: usize) {
+    let open = || -> Value {
+        let (_, page) = daemon.call("GET /api/tasks?state=open&limit=1", "");
+        serde_json::from_str(&page).expect("a page of JSON")
+    };
     let begun = Instant::now();
-    while read("GET /api/tasks?state=open&limit=1")["tasks"] != json!([]) {
+    while open()["tasks"] != json!([]) {
         assert!(begun.elapsed() < PATIENCE, "some tasks are still open");
         std::thread::sleep(Duration::from_millis(50));
     }
-    let tasks = read("GET /api/tasks?limit=1000");
-    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(TURNS));
-    let messages = read("GET /api/messages?limit=1000");
-    let messages = messages["messages"].as_array().expect("messages");
+    assert_eq!(daemon.all("tasks").len(), turns);
+    let messages = daemon.all("messages");
     let mut texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
     texts.sort_unstable();
-    let prompts = (0..TURNS).map(|number| format!("number {number}"));
+    let prompts = (0..turns).map(|number| format!("number {number}"));
     let mut expected: Vec<String> =
         prompts.flat_map(|prompt| [format!("done with {prompt}"), prompt]).collect();
     expected.sort_unstable();
     assert_eq!(texts, expected);
 }
 
-/// Checks that the server has received `times` requests for each prompt.
+/// Checks that the server has received `times` requests for each of the prompts.
 #[track_caller]
-fn check_requests(server: &ScriptedServer, times: usize) {
+fn check_requests(server: &ScriptedServer, turns: usize, times: usize) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for request in server.requests() {
         *counts.entry(prompt(&request.conversation())).or_default() += 1;
     }
-    assert_eq!(counts.len(), TURNS);
+    assert_eq!(counts.len(), turns);
     counts.retain(|_, count| *count != times);
     assert!(counts.is_empty(), "expected {times} requests for each prompt: {counts:?}");
 }
 
 #[test]
 fn a_daemon_that_ends_during_many_turns_keeps_what_is_answered_and_begins_nothing() {
+    let turns = turns();
+    allow_connections(turns as u64);
     // The server takes calls of half of the turns at the same time. So these turns wait for their answers, and the
-    // other turns wait until they may make their calls.
-    const PLACES: usize = TURNS / 2;
+    // other turns wait until they may make their calls. Each waiting call keeps a thread of the server busy, and the
+    // server has 512 of these threads.
+    let places = (turns / 2).min(500);
     let gate = Gate::default();
     let closed = gate.clone();
     let server = ScriptedServer::start(move |asked| {
@@ -193,40 +219,42 @@ fn a_daemon_that_ends_during_many_turns_keeps_what_is_answered_and_begins_nothin
         done(asked)
     });
     let mut one = service("one", &server, &["text"]);
-    one["maxConcurrentRequests"] = json!(PLACES);
+    one["maxConcurrentRequests"] = json!(places);
     let grace = Duration::from_secs(60);
     let polity =
         Polity::new(&json!({"services": [one]}), &app(&json!({"shutdownGraceMs": grace.as_secs() * 1_000})));
     let first = Daemon::start(&polity, "127.0.0.1:0");
-    begin_turns(&first);
-    server.wait_until(PATIENCE, |requests| requests.len() == PLACES);
+    begin_turns(&first, turns);
+    server.wait_until(PATIENCE, |requests| requests.len() == places);
     first.running.terminate();
     first.running.stderr_line("letting the work in progress finish");
     gate.open();
     first.running.wait_within(grace).expect_code(0);
-    assert_eq!(server.request_count(), PLACES, "new calls were begun");
+    assert_eq!(server.request_count(), places, "new calls were begun");
     let second = Daemon::start(&polity, "127.0.0.1:0");
-    check_finished_once(&second);
-    check_requests(&server, 1);
+    check_finished_once(&second, turns);
+    check_requests(&server, turns, 1);
 }
 
 #[test]
 fn many_turns_that_do_not_end_in_time_are_finished_once_by_the_next_daemon() {
+    let turns = turns();
+    allow_connections(turns as u64);
     let gate = Gate::default();
     let closed = gate.clone();
     let server =
         ScriptedServer::start(move |asked| if closed.is_open() { done(asked) } else { Answer::hang() });
     let polity = home(&server, &json!({"shutdownGraceMs": 1}));
     let first = Daemon::start(&polity, "127.0.0.1:0");
-    begin_turns(&first);
-    server.wait_until(PATIENCE, |requests| requests.len() == TURNS);
+    begin_turns(&first, turns);
+    server.wait_until(PATIENCE, |requests| requests.len() == turns);
     first.running.terminate();
-    first.running.wait().expect_code(0);
+    first.running.wait_within(LONGEST_END).expect_code(0);
     gate.open();
     let second = Daemon::start(&polity, "127.0.0.1:0");
-    check_finished_once(&second);
+    check_finished_once(&second, turns);
     // The first daemon got no answers. So the second daemon made each call once more.
-    check_requests(&server, 2);
+    check_requests(&server, turns, 2);
 }
 
 #[test]

@@ -44,6 +44,16 @@ pub(crate) fn home(server: &ScriptedServer, fields: &Value) -> Polity {
     Polity::new(&json!({"services": [service("one", server, &["text"])]}), &app(fields))
 }
 
+/// Raises the limit of open files, so that this process can have `many` open connections.
+pub(crate) fn allow_connections(many: u64) {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let enough = many + 500;
+    if limit.current.is_some_and(|current| current < enough) {
+        let wanted = rustix::process::Rlimit { current: Some(enough), ..limit };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).expect("enough descriptors");
+    }
+}
+
 /// Starts `polity run` on the home's data directory.
 pub(crate) fn start(polity: &Polity, arguments: &[&str]) -> Running {
     polity.spawn(&[&["run", "--data", "data"], arguments].concat())

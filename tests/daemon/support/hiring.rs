@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
+/// Maximum time for a test to open its gate. Before that, a test may begin a thousand turns.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
 /// A gate at which a script waits until the test opens the gate.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
@@ -24,11 +27,11 @@ impl Gate {
         *self.0.0.lock().expect("no panic before")
     }
 
-    /// Waits until the gate is open; fails after a minute.
+    /// Waits until the gate is open; fails after [`LONGEST_WAIT`].
     pub(crate) fn pass(&self) {
         let (is_open, changed) = &*self.0;
         let closed = is_open.lock().expect("no panic before");
-        let waited = changed.wait_timeout_while(closed, Duration::from_secs(60), |is_open| !*is_open);
+        let waited = changed.wait_timeout_while(closed, LONGEST_WAIT, |is_open| !*is_open);
         assert!(*waited.expect("no panic before").0, "nobody opened the gate");
     }
 
