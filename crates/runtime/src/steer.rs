@@ -20,8 +20,8 @@ use polity_store::{
     turns, work,
 };
 use polity_view::Event;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The agents that an action applies to.
@@ -60,16 +60,14 @@ pub enum SteerError {
 pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
     let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
-            let meant = meant(tx, target).await?;
-            let mut paused = Vec::new();
-            for agent in meant {
-                if agents::pause(tx, &agent).await? {
-                    events::append(tx, &Event::AgentPaused { agent: agent.clone() }).await?;
-                    tx.ring(Bell::Halt(agent.clone()));
-                    paused.push(agent);
-                }
+            let mut agents = meant(tx, target).await?;
+            let paused = agents::pause(tx, &agents).await?;
+            agents.retain(|agent| paused.contains(agent));
+            for agent in &agents {
+                events::append(tx, &Event::AgentPaused { agent: agent.clone() }).await?;
+                tx.ring(Bell::Halt(agent.clone()));
             }
-            Ok(paused)
+            Ok(agents)
         })
     });
     write.await
@@ -79,27 +77,25 @@ pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>,
 pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
     let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
-            let meant = meant(tx, target).await?;
-            let mut resumed = Vec::new();
-            for agent in meant {
-                let was_paused = agents::unpause(tx, &agent).await?;
-                let released = holds::release(tx, &agent, None).await?;
-                if !was_paused && released.is_empty() {
-                    continue;
+            let mut agents = meant(tx, target).await?;
+            let paused = agents::unpause(tx, &agents).await?;
+            let parked = holds::parked(&mut tx.connection, &agents).await?;
+            agents.retain(|agent| paused.contains(agent) || parked.contains(agent));
+            let mut work = work::tasks(&mut tx.connection, &agents).await?;
+            for agent in &agents {
+                let mut to_do = work.remove(agent).unwrap_or_default();
+                if parked.contains(agent) {
+                    for Conversation { task, .. } in holds::release(tx, agent, None).await? {
+                        tasks::wake(tx, &task).await?;
+                        to_do.insert(task);
+                    }
                 }
-                for conversation in &released {
-                    tasks::wake(tx, &conversation.task).await?;
-                }
-                let mut to_do: BTreeSet<TaskId> =
-                    released.into_iter().map(|conversation| conversation.task).collect();
-                to_do.extend(work::tasks(&mut tx.connection, &agent).await?);
                 for task in to_do {
                     tx.ring(Bell::Mailbox(Conversation { agent: agent.clone(), task }));
                 }
                 events::append(tx, &Event::AgentResumed { agent: agent.clone() }).await?;
-                resumed.push(agent);
             }
-            Ok(resumed)
+            Ok(agents)
         })
     });
     write.await
@@ -126,17 +122,16 @@ pub(crate) async fn stop(
             };
             let mut touched: BTreeMap<TaskId, Touched> = BTreeMap::new();
             let mut stopped = Vec::new();
+            holds::forget_failures(tx, &meant, None).await?;
+            let mut to_stop = work::to_stop(&mut tx.connection, &meant).await?;
             for agent in &meant {
-                holds::forget_failures(tx, agent, None).await?;
-                let to_stop = work::to_stop(&mut tx.connection, agent).await?;
                 // Ring this bell even for an agent with nothing to stop, because a command that has just started is in
                 // no row yet.
                 tx.ring(Bell::EndCommands(agent.clone()));
-                if !to_stop.is_empty() {
-                    tx.ring(Bell::Halt(agent.clone()));
-                    stopped.push(agent.clone());
-                }
-                for task in to_stop {
+                let Some(tasks) = to_stop.remove(agent) else { continue };
+                tx.ring(Bell::Halt(agent.clone()));
+                stopped.push(agent.clone());
+                for task in tasks {
                     touch(tx, &mut touched, &task).await?;
                     let conversation = Conversation { agent: agent.clone(), task: task.clone() };
                     let withdrawn = stop_one(tx, &snapshot, &conversation, &meant).await?;
@@ -181,9 +176,10 @@ pub(crate) async fn stop_task(
             let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
             let mut touched = Touched::read(tx, &task).await?;
             let mut stopped = Vec::new();
+            holds::forget_failures(tx, &all, Some(&task)).await?;
+            let to_stop = work::to_stop(&mut tx.connection, &all).await?;
             for agent in &all {
-                holds::forget_failures(tx, agent, Some(&task)).await?;
-                if !work::to_stop(&mut tx.connection, agent).await?.contains(&task) {
+                if !to_stop.get(agent).is_some_and(|tasks| tasks.contains(&task)) {
                     continue;
                 }
                 let conversation = Conversation { agent: agent.clone(), task: task.clone() };

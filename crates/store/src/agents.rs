@@ -7,8 +7,9 @@ use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId, TurnId};
 use polity_society::rules::Link;
 use polity_sql::Connection;
+use polity_sql::Json;
 use polity_sql::Row;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at, hired_in)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM turns WHERE agent = ?3 AND task = ?2 AND state = 'open'))";
@@ -31,9 +32,10 @@ const BELOW: &str = "WITH RECURSIVE below (id) AS (
 const LIVE_SUBTREE: &str = "WITH RECURSIVE branch (id) AS (
         SELECT ?1 UNION SELECT agents.id FROM agents JOIN branch ON agents.parent = branch.id)
     SELECT a.id FROM branch JOIN agents a ON a.id = branch.id WHERE a.ended_at IS NULL ORDER BY a.depth, a.id";
-const PAUSE: &str =
-    "UPDATE agents SET paused_at = ?2 WHERE id = ?1 AND paused_at IS NULL AND ended_at IS NULL";
-const UNPAUSE: &str = "UPDATE agents SET paused_at = NULL WHERE id = ?1 AND paused_at IS NOT NULL";
+const PAUSE: &str = "UPDATE agents SET paused_at = ?2 WHERE id IN (SELECT value FROM json_each(?1))
+    AND paused_at IS NULL AND ended_at IS NULL RETURNING id";
+const UNPAUSE: &str = "UPDATE agents SET paused_at = NULL WHERE id IN (SELECT value FROM json_each(?1))
+    AND paused_at IS NOT NULL RETURNING id";
 const PARENTS: &str = "SELECT id, parent FROM agents WHERE task = ?1 AND parent IS NOT NULL";
 const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
@@ -123,7 +125,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
         .bind(agent.parent.as_str())
         .bind(agent.role.as_str())
         .bind(agent.name.as_ref().map(polity_society::name::Name::as_str))
-        .bind(polity_sql::Json(&agent.brief))
+        .bind(Json(&agent.brief))
         .bind(agent.depth)
         .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
@@ -225,22 +227,19 @@ pub async fn live_subtree(connection: &mut Connection, top: &AgentId) -> Result<
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
-/// Notes that the person paused an agent. Returns whether this changed anything.
-pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = polity_sql::query(PAUSE)
-        .bind(id.as_str())
-        .bind(tx.now.as_millis())
-        .execute(&mut tx.connection)
-        .await?;
+/// Notes that the person paused these agents. Returns those that were not paused before and have not ended.
+pub async fn pause(tx: &mut Tx, agents: &[AgentId]) -> Result<BTreeSet<AgentId>, Error> {
+    let query = polity_sql::query(PAUSE).bind(Json(agents)).bind(tx.now.as_millis());
+    let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("agents::paused");
-    Ok(done.rows_affected() == 1)
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("id"))).collect())
 }
 
-/// Notes that an agent was resumed. Returns whether the agent was paused before.
-pub async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = polity_sql::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
+/// Notes that these agents were resumed. Returns those that were paused before.
+pub async fn unpause(tx: &mut Tx, agents: &[AgentId]) -> Result<BTreeSet<AgentId>, Error> {
+    let rows = polity_sql::query(UNPAUSE).bind(Json(agents)).fetch_all(&mut tx.connection).await?;
     polity_points::point!("agents::unpaused");
-    Ok(done.rows_affected() == 1)
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("id"))).collect())
 }
 
 /// Returns the parent of each agent in a task, including agents that have ended.

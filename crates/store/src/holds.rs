@@ -5,6 +5,8 @@
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
 use polity_sql::Connection;
+use polity_sql::Json;
+use std::collections::BTreeSet;
 
 /// Whether the conversation of the agent ?1 in the task ?2 may not go on: it is parked, or its agent is paused.
 macro_rules! held {
@@ -21,15 +23,23 @@ const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 AND (?2 IS NULL OR tas
 const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
     ON CONFLICT DO UPDATE SET turn = excluded.turn";
+const PARKED: &str = "SELECT DISTINCT agent FROM holds WHERE agent IN (SELECT value FROM json_each(?1))";
 const FORGET_FAILURES: &str = "INSERT INTO releases (agent, task, turn)
-    SELECT agent, task, max(id) FROM turns WHERE agent = ?1 AND (?2 IS NULL OR task = ?2) AND state = 'failed'
-    GROUP BY agent, task
+    SELECT t.agent, t.task, max(t.id) FROM json_each(?1) stopped
+    CROSS JOIN turns t INDEXED BY turns_failed ON t.agent = stopped.value
+    WHERE t.state = 'failed' GROUP BY t.agent, t.task
+    ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)";
+const FORGET_FAILURES_IN: &str = "INSERT INTO releases (agent, task, turn)
+    SELECT t.agent, t.task, max(t.id) FROM json_each(?1) stopped
+    CROSS JOIN turns t INDEXED BY turns_failed ON t.agent = stopped.value AND t.task = ?2
+    WHERE t.state = 'failed' GROUP BY t.agent, t.task
     ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)";
 const OF_TASK: &str = "SELECT agent, reason FROM holds WHERE task = ?1 ORDER BY created_at, agent";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, RELEASE, RELEASED, FORGET_FAILURES, OF_TASK];
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, RELEASE, RELEASED, PARKED, FORGET_FAILURES, FORGET_FAILURES_IN, OF_TASK];
 
 /// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
@@ -64,10 +74,19 @@ pub async fn release(
     Ok(released.into_iter().map(|task| Conversation { agent: agent.clone(), task }).collect())
 }
 
-/// Forgets the failed turns of an agent, in one task or in all tasks: they no longer count towards parking the agent.
-/// The conversations need not be parked.
-pub async fn forget_failures(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
-    let query = polity_sql::query(FORGET_FAILURES).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+/// Returns those of these agents that are parked in any task.
+pub async fn parked(connection: &mut Connection, agents: &[AgentId]) -> Result<BTreeSet<AgentId>, Error> {
+    let ids: Vec<String> = polity_sql::query_scalar(PARKED).bind(Json(agents)).fetch_all(connection).await?;
+    Ok(ids.into_iter().map(AgentId::new).collect())
+}
+
+/// Forgets the failed turns of agents, in one task or in all tasks: they no longer count towards parking an agent. The
+/// conversations need not be parked.
+pub async fn forget_failures(tx: &mut Tx, agents: &[AgentId], task: Option<&TaskId>) -> Result<(), Error> {
+    let query = match task {
+        Some(task) => polity_sql::query(FORGET_FAILURES_IN).bind(Json(agents)).bind(task.as_str()),
+        None => polity_sql::query(FORGET_FAILURES).bind(Json(agents)),
+    };
     query.execute(&mut tx.connection).await?;
     polity_points::point!("holds::failures_forgotten");
     Ok(())

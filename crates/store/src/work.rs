@@ -2,16 +2,32 @@
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_sql::{Connection, Row};
+use polity_sql::{Connection, Json, Row};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Finds the tasks in which an agent has work.
+/// The agents that a statement is about.
+macro_rules! them {
+    () => {
+        "(SELECT value FROM json_each(?1))"
+    };
+}
+/// Finds the tasks in which agents have work.
 macro_rules! with_work {
     () => {
-        "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
-    UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND state = 'queued'
-    UNION SELECT task FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND state = 'delayed'
-    UNION SELECT task FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND expects = 'answer'
-    AND answered_by IS NULL AND state IN ('in_turn', 'done')"
+        concat!(
+            "SELECT agent, task FROM turns INDEXED BY turns_open_of WHERE state = 'open' AND agent IN ",
+            them!(),
+            "
+    UNION SELECT receiver, task FROM messages INDEXED BY messages_waiting WHERE state = 'queued' AND receiver IN ",
+            them!(),
+            "
+    UNION SELECT receiver, task FROM messages INDEXED BY messages_delayed WHERE state = 'delayed' AND receiver IN ",
+            them!(),
+            "
+    UNION SELECT receiver, task FROM messages INDEXED BY messages_unanswered WHERE expects = 'answer'
+    AND answered_by IS NULL AND state IN ('in_turn', 'done') AND receiver IN ",
+            them!()
+        )
     };
 }
 
@@ -19,12 +35,21 @@ const TASKS: &str = with_work!();
 const TO_STOP: &str = concat!(
     with_work!(),
     "
-    UNION SELECT task FROM holds WHERE agent = ?1
-    UNION SELECT task FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND expects = 'answer'
-    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')
-    UNION SELECT task FROM notes WHERE agent = ?1
-    UNION SELECT task FROM outputs WHERE agent = ?1
-    UNION SELECT task FROM commands INDEXED BY commands_running WHERE agent = ?1 AND state = 'running'"
+    UNION SELECT agent, task FROM holds WHERE agent IN ",
+    them!(),
+    "
+    UNION SELECT sender, task FROM messages INDEXED BY messages_asked WHERE expects = 'answer'
+    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done') AND sender IN ",
+    them!(),
+    "
+    UNION SELECT agent, task FROM notes WHERE agent IN ",
+    them!(),
+    "
+    UNION SELECT agent, task FROM outputs WHERE agent IN ",
+    them!(),
+    "
+    UNION SELECT agent, task FROM commands INDEXED BY commands_running WHERE state = 'running' AND agent IN ",
+    them!()
 );
 const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
@@ -53,26 +78,33 @@ const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN 
 pub(super) const STATEMENTS: &[&str] =
     &[TASKS, TO_STOP, DROP, DROP_DELAYED, WITHDRAW, TOLD_SINCE, DROP_QUESTIONS];
 
-/// Returns the tasks in which an agent has work: an open turn, unread mail, or a request that it has not answered.
-pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
-    found(connection, TASKS, agent).await
+/// The tasks of each agent. Agents without such tasks are missing.
+pub type TasksOf = BTreeMap<AgentId, BTreeSet<TaskId>>;
+
+/// Returns the tasks in which these agents have work: an open turn, unread mail, or a request without an answer.
+pub async fn tasks(connection: &mut Connection, agents: &[AgentId]) -> Result<TasksOf, Error> {
+    found(connection, TASKS, agents).await
 }
 
-/// Returns the tasks in which an agent can be stopped. In such a task, the agent has work (see [`tasks`]), or is
+/// Returns the tasks in which these agents can be stopped. In such a task, the agent has work (see [`tasks`]), or is
 /// parked, or has a question to the person that is unanswered or not due yet, or has texts or artifacts that it has not
 /// delivered, or runs a command in the background.
-pub async fn to_stop(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
-    found(connection, TO_STOP, agent).await
+pub async fn to_stop(connection: &mut Connection, agents: &[AgentId]) -> Result<TasksOf, Error> {
+    found(connection, TO_STOP, agents).await
 }
 
 async fn found(
     connection: &mut Connection,
     statement: &'static str,
-    agent: &AgentId,
-) -> Result<Vec<TaskId>, Error> {
-    let tasks: Vec<String> =
-        polity_sql::query_scalar(statement).bind(agent.as_str()).fetch_all(connection).await?;
-    Ok(tasks.into_iter().map(TaskId::new).collect())
+    agents: &[AgentId],
+) -> Result<TasksOf, Error> {
+    let rows = polity_sql::query(statement).bind(Json(agents)).fetch_all(connection).await?;
+    let mut found = TasksOf::new();
+    for row in &rows {
+        let agent = AgentId::new(row.get::<String, _>("agent"));
+        found.entry(agent).or_default().insert(TaskId::new(row.get::<String, _>("task")));
+    }
+    Ok(found)
 }
 
 /// Drops the queued and delayed messages of a mailbox. Returns the requests among them, oldest first, each with its
@@ -93,7 +125,7 @@ pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<(Age
 /// Drops the messages of a mailbox that these senders have sent and that are not due yet.
 pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentId]) -> Result<(), Error> {
     let query = polity_sql::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    query.bind(polity_sql::Json(senders)).execute(&mut tx.connection).await?;
+    query.bind(Json(senders)).execute(&mut tx.connection).await?;
     polity_points::point!("work::delayed_dropped");
     Ok(())
 }

@@ -17,6 +17,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// The length of the queue for jobs. A longer queue would not make commits more efficient.
 const QUEUE: usize = 256;
 
+/// How many of the newest bells [`Tx::ring`] compares with a new bell. A job that steers all agents rings a bell for each
+/// of them, and comparing each bell with all others would take quadratic time.
+const COMPARED_BELLS: usize = 64;
+
 /// A write transaction, as a job sees it.
 pub struct Tx {
     pub connection: Connection,
@@ -30,9 +34,9 @@ pub struct Tx {
 }
 
 impl Tx {
-    /// Makes the writer ring a bell after the commit.
+    /// Makes the writer ring a bell after the commit. A bell that was rung shortly before is not rung again.
     pub fn ring(&mut self, bell: Bell) {
-        if !self.bells.contains(&bell) {
+        if !self.bells.iter().rev().take(COMPARED_BELLS).any(|rung| *rung == bell) {
             self.bells.push(bell);
         }
     }

@@ -790,6 +790,43 @@ async fn an_agent_that_panics_again_and_again_is_parked_and_another_finishes_its
     assert_eq!(world.query(&said).await, [r#"{"text":"read"}"#]);
 }
 
+/// Agents stay alive when their task is over, so their number grows with the history.
+#[tokio::test]
+async fn agents_with_nothing_to_do_take_no_statements_when_everybody_is_steered() {
+    let mut counts = Vec::new();
+    for idle in [1, 500] {
+        let (world, reader) = with_reader().await;
+        let hire = format!(
+            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {idle})
+            INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at)
+            SELECT 'idle-' || n, task, parent, role, NULL, brief, depth, created_at FROM numbers, agents
+            WHERE id = '{reader}'"
+        );
+        let write = world.write(move |tx| {
+            Box::pin(async move {
+                let hire = polity_sql::query(polity_sql::Sql::built(hire));
+                Ok(hire.execute(&mut tx.connection).await.map(drop)?)
+            })
+        });
+        write.await;
+        let (store, snapshot) = (&world.store, &world.snapshot);
+        let paused = pause(store, Target::Everybody).await.unwrap();
+        assert_eq!(paused.len(), idle + 2);
+        let before = store.statements();
+        assert_eq!(pause(store, Target::Everybody).await.unwrap(), []);
+        let mut statements = store.statements() - before;
+        assert_eq!(resume(store, Target::Everybody).await.unwrap(), paused);
+        let before = store.statements();
+        assert_eq!(resume(store, Target::Everybody).await.unwrap(), []);
+        let stopped = stop_task(store, snapshot.clone(), world.task.clone()).await.unwrap();
+        assert_eq!(stopped, [AgentId::root(), AgentId::new(reader)]);
+        assert_eq!(stop(store, snapshot.clone(), Target::Everybody).await.unwrap(), []);
+        statements += store.statements() - before;
+        counts.push(statements);
+    }
+    assert_eq!(counts[0], counts[1]);
+}
+
 /// An action of the person.
 #[derive(Clone, Debug)]
 enum Act {
