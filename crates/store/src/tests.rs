@@ -157,6 +157,8 @@ const HARMLESS: &[&str] = &[
     "INSERT INTO agents ",
     // Callers add conditions.
     "SELECT a.rowid AS place",
+    // SQLite stops after a page: `what_was_spent_in_all_tasks_is_not_added_up_again`.
+    "SELECT agent, calls, prompt_tokens AS prompt, completion_tokens AS completion, CASE WHEN priced > 0 THEN cost END AS cost FROM spent_by_agents ORDER BY",
     // The page Now shows all parked conversations.
     "SELECT agent, task, reason, created_at AS since FROM holds",
     // SQLite stops after one row.
@@ -164,6 +166,8 @@ const HARMLESS: &[&str] = &[
     // Callers add conditions.
     "SELECT seq, octet_length(body)",
     "SELECT t.rowid AS place",
+    // SQLite stops after a page, as above.
+    "SELECT task, calls, prompt_tokens AS prompt, completion_tokens AS completion, CASE WHEN priced > 0 THEN cost END AS cost FROM spent_in_tasks ORDER BY",
 ];
 
 /// No statement of a turn, a message, a tool or a view reads all rows of a table that grows with the history.
@@ -650,7 +654,7 @@ async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
     .await;
 }
 
-/// The triggers of the schema keep the totals of the tables `spent` and `served`.
+/// The triggers of the schema keep the totals of the tables `spent`, `spent_in_tasks`, `spent_by_agents` and `served`.
 #[tokio::test]
 async fn the_totals_are_those_of_the_rows_whatever_happens_to_the_rows() {
     let scratch = Scratch::new().await;
@@ -666,6 +670,16 @@ async fn the_totals_are_those_of_the_rows_whatever_happens_to_the_rows() {
             FROM (SELECT *, CASE agent WHEN 'root' THEN 'root' ELSE 'others' END AS share FROM model_calls)
             GROUP BY service, share ORDER BY service, share";
         assert_eq!(scratch.query(sums).await, spent, "{statements}");
+        for (table, of) in [("spent_in_tasks", "task"), ("spent_by_agents", "agent")] {
+            let totals = format!(
+                "SELECT concat_ws(' ', {of}, calls, prompt_tokens, completion_tokens, priced, cost) FROM {table} ORDER BY {of}"
+            );
+            let sums = format!(
+                "SELECT concat_ws(' ', {of}, count(*), sum(prompt_tokens), sum(completion_tokens), count(cost), total(cost))
+                FROM model_calls GROUP BY {of} ORDER BY {of}"
+            );
+            assert_eq!(scratch.query(&totals).await, scratch.query(&sums).await, "{statements}");
+        }
         let totals = "SELECT service || ' ' || agents FROM served WHERE agents <> 0 ORDER BY service";
         assert_eq!(scratch.query(totals).await, served, "{statements}");
     };
@@ -711,5 +725,9 @@ async fn what_was_spent_in_all_tasks_is_not_added_up_again() {
     for statement in view::usage::STATEMENTS {
         let plan = plan(&scratch, statement).await;
         assert!(plan.contains(" spent") && !plan.contains("model_calls"), "{statement}: {plan}");
+        // The index has the largest sums first. So SQLite sorts nothing, and reads no more rows than the page has.
+        if statement.contains("FROM spent_") {
+            assert!(!plan.contains("TEMP B-TREE"), "{statement}: {plan}");
+        }
     }
 }

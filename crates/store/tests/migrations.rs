@@ -94,6 +94,16 @@ const ROWS: &[(usize, &str, &[&str])] = &[
         &["one one-model root 1 10 5 1 0.25"],
     ),
     (1, "SELECT service || ' ' || agents FROM served", &["one 1"]),
+    (
+        3,
+        "SELECT concat_ws(' ', task, calls, prompt_tokens, completion_tokens, priced, cost) FROM spent_in_tasks",
+        &["t-1 1 10 5 1 0.25"],
+    ),
+    (
+        3,
+        "SELECT concat_ws(' ', agent, calls, prompt_tokens, completion_tokens, priced, cost) FROM spent_by_agents",
+        &["root 1 10 5 1 0.25"],
+    ),
 ];
 
 /// The statements that create the tables. A virtual table creates its shadow tables itself.

@@ -48,6 +48,8 @@ const TABLES: &[Table] = &[
     Table { name: "inherited", rows: "SELECT * FROM inherited", read: |_| Ok(()) },
     Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
     Table { name: "spent", rows: "SELECT * FROM spent", read: |_| Ok(()) },
+    Table { name: "spent_in_tasks", rows: "SELECT * FROM spent_in_tasks", read: |_| Ok(()) },
+    Table { name: "spent_by_agents", rows: "SELECT * FROM spent_by_agents", read: |_| Ok(()) },
     Table { name: "served", rows: "SELECT * FROM served", read: |_| Ok(()) },
     Table { name: "notes", rows: "SELECT * FROM notes", read: |_| Ok(()) },
     Table { name: "outputs", rows: "SELECT * FROM outputs", read: |_| Ok(()) },

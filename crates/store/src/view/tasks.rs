@@ -1,6 +1,6 @@
 //! Reads tasks for the views, newest first.
 
-use super::{Builder, cut, sum};
+use super::{Builder, cut, usage};
 use crate::tasks::Standing;
 use crate::{Error, tasks};
 use polity_society::id::TaskId;
@@ -138,19 +138,12 @@ fn read(row: &Row) -> TaskView {
 /// Adds two facts to each task of a page: its usage and its outcome. Each fact takes one statement for the whole page.
 async fn complete(connection: &mut Connection, found: &mut [TaskView]) -> Result<(), Error> {
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
-    let ids = serde_json::json!(ids).to_string();
-    let mut query = Builder::new("SELECT task, ");
-    query
-        .push(super::SUMS)
-        .push(" FROM model_calls INDEXED BY model_calls_of_task WHERE task IN (SELECT value FROM json_each(");
-    query.push_bind(ids).push(")) GROUP BY task");
-    let rows = query.build().fetch_all(&mut *connection).await?;
-    let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("task"), sum(row))).collect();
+    let spent = usage::of_tasks(connection, &ids).await?;
     let idle: Vec<TaskId> =
         found.iter().filter(|task| task.state == TaskState::Idle).map(|task| task.id.clone()).collect();
     let standings = tasks::standings(connection, &idle).await?;
     for task in found {
-        task.usage = spent.get(task.id.as_str()).copied().unwrap_or_default();
+        task.usage = spent.get(&task.id).copied().unwrap_or_default();
         // The messages of a forgotten task were removed, so its outcome is no longer known.
         let standing = standings.get(&task.id).filter(|_| task.forgotten_at.is_none());
         task.outcome = standing.map(Standing::outcome);

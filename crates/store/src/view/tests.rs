@@ -3,7 +3,10 @@ use crate::testing::Scratch;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::MessageState;
 use polity_sql::Sql;
-use polity_view::{EventFilter, MessageFilter, Order, TaskFilter, TaskState};
+use polity_view::{EventFilter, MessageFilter, Order, TaskFilter, TaskState, UsageFilter};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 #[test]
 fn a_page_ends_where_its_texts_would_be_too_long() {
@@ -122,4 +125,72 @@ async fn what_one_agent_wrote_is_found_behind_all_that_others_wrote_later() {
     assert!(of_both.iter().all(|edit| edit.agent == root));
     let of_one = edits::of_agents(&mut reader, &task, std::slice::from_ref(&hired)).await.unwrap();
     assert_eq!(of_one.iter().map(|edit| (&edit.agent, edit.at)).collect::<Vec<_>>(), [(&hired, 1)]);
+}
+
+/// A model call: the numbers of its task, its agent and its service, the tokens of its prompt and of its answer, and its
+/// cost in eighths. Sums of eighths are exact.
+type Call = (u8, u8, u8, u32, u32, Option<u8>);
+
+/// Adds up calls under the names that `name` gives them, the largest sum first.
+fn added_up(calls: &[Call], name: impl Fn(&Call) -> String) -> Vec<(String, UsageSum)> {
+    let mut sums: BTreeMap<String, UsageSum> = BTreeMap::new();
+    for call in calls {
+        let sum = sums.entry(name(call)).or_default();
+        sum.calls += 1;
+        sum.prompt_tokens += u64::from(call.3);
+        sum.completion_tokens += u64::from(call.4);
+        if let Some(eighths) = call.5 {
+            sum.cost = Some(sum.cost.unwrap_or_default() + f64::from(eighths) / 8.0);
+        }
+    }
+    let mut sums: Vec<(String, UsageSum)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| Reverse((sum.prompt_tokens + sum.completion_tokens, sum.calls)));
+    sums
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    (0..4u8, 0..4u8, 0..2u8, 0..9u32, 0..9u32, proptest::option::of(0..9u8))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// The usage without a filter comes from sums that the schema keeps. It must be that of the calls, also after the
+    /// calls of a task were removed.
+    #[test]
+    fn the_usage_of_all_tasks_is_that_of_their_calls(calls in proptest::collection::vec(call(), 0..30), gone in 0..5u8) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let scratch = Scratch::new().await;
+            let mut statements = String::new();
+            for (task, agent, service, prompt, completion, eighths) in &calls {
+                let cost = eighths.map_or("NULL".to_owned(), |eighths| (f64::from(eighths) / 8.0).to_string());
+                statements += &format!(
+                    "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+                    completion_tokens, usage_source, cost, created_at) VALUES
+                    ('t-{task}', 'a-{agent}', 1, 's-{service}', 'm', 1, 1, {prompt}, {completion}, 'reported', {cost}, 1);"
+                );
+            }
+            statements += &format!("DELETE FROM model_calls WHERE task = 't-{gone}'");
+            let write = scratch.write(move |tx| {
+                Box::pin(async move {
+                    polity_sql::raw_sql(Sql::built(statements)).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            });
+            write.await;
+            let calls: Vec<Call> = calls.into_iter().filter(|call| call.0 != gone).collect();
+            let mut reader = scratch.store.reader().await.unwrap();
+            let shown = usage::view(&mut reader, &UsageFilter::default()).await.unwrap();
+            let total = added_up(&calls, |_| String::new()).first().map(|(_, sum)| *sum).unwrap_or_default();
+            assert_eq!(shown.total, total);
+            let by_task: Vec<_> = shown.by_task.iter().map(|one| (one.task.to_string(), one.usage)).collect();
+            assert_eq!(by_task, added_up(&calls, |call| format!("t-{}", call.0)));
+            let by_agent: Vec<_> = shown.by_agent.iter().map(|one| (one.agent.to_string(), one.usage)).collect();
+            assert_eq!(by_agent, added_up(&calls, |call| format!("a-{}", call.1)));
+            let by_service: Vec<_> =
+                shown.by_service.iter().map(|one| (one.service.to_string(), one.usage)).collect();
+            assert_eq!(by_service, added_up(&calls, |call| format!("s-{}", call.2)));
+        });
+    }
 }

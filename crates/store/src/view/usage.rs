@@ -4,6 +4,7 @@ use super::{Builder, SUMS, sum};
 use crate::Error;
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use polity_sql::Connection;
+use polity_sql::Json;
 use polity_sql::Row;
 use polity_view::{AgentUsage, MAX_PAGE, ServiceUsage, TaskUsage, UsageFilter, UsageSum, UsageView};
 use serde_json::json;
@@ -16,6 +17,12 @@ macro_rules! totals {
     coalesce(sum(completion_tokens), 0) AS completion, CASE WHEN sum(priced) > 0 THEN sum(cost) END AS cost"
     };
 }
+/// The columns of a sum that the schema keeps for a task or an agent.
+macro_rules! kept_sum {
+    () => {
+        "calls, prompt_tokens AS prompt, completion_tokens AS completion, CASE WHEN priced > 0 THEN cost END AS cost"
+    };
+}
 
 const BY_SERVICE: &str = concat!("SELECT service, ", totals!(), " FROM spent GROUP BY service");
 const BY_MODEL: &str = concat!(
@@ -23,30 +30,61 @@ const BY_MODEL: &str = concat!(
     totals!(),
     " FROM spent GROUP BY service, model ORDER BY prompt + completion DESC, calls DESC, service, model LIMIT ?1"
 );
-const OF_ROOT: &str = concat!("SELECT ", totals!(), " FROM spent WHERE share = 'root'");
+const TOTAL: &str = concat!("SELECT ", totals!(), " FROM spent");
+const LARGEST_TASKS: &str = concat!(
+    "SELECT task, ",
+    kept_sum!(),
+    " FROM spent_in_tasks ORDER BY prompt_tokens + completion_tokens DESC, calls DESC, task LIMIT ?1"
+);
+const LARGEST_AGENTS: &str = concat!(
+    "SELECT agent, ",
+    kept_sum!(),
+    " FROM spent_by_agents ORDER BY prompt_tokens + completion_tokens DESC, calls DESC, agent LIMIT ?1"
+);
+const OF_TASKS: &str = concat!(
+    "SELECT task, ",
+    kept_sum!(),
+    " FROM spent_in_tasks WHERE task IN (SELECT value FROM json_each(?1))"
+);
+const OF_AGENTS: &str = concat!(
+    "SELECT agent, ",
+    kept_sum!(),
+    " FROM spent_by_agents WHERE agent IN (SELECT value FROM json_each(?1))"
+);
 
 /// The statements of this file, except those that are built from parts; tests check them against the schema.
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[&str] = &[BY_SERVICE, BY_MODEL, OF_ROOT];
+pub(crate) const STATEMENTS: &[&str] =
+    &[BY_SERVICE, BY_MODEL, TOTAL, LARGEST_TASKS, LARGEST_AGENTS, OF_TASKS, OF_AGENTS];
 
-/// Returns the sums over the model calls that match a filter, in total and by task, agent and service.
+/// Returns the sums over the model calls that match a filter, in total and by task, agent and service. Without a
+/// filter, they come from the kept sums: the cost of this function then does not grow with the number of calls.
 pub async fn view(connection: &mut Connection, filter: &UsageFilter) -> Result<UsageView, Error> {
+    let UsageFilter { task, agent } = filter;
+    if task.is_none() && agent.is_none() {
+        return of_all_calls(connection).await;
+    }
     let total = grouped(connection, filter, "").await?.first().map(sum).unwrap_or_default();
     let by_task = grouped(connection, filter, "task").await?;
     let by_agent = grouped(connection, filter, "agent").await?;
     let by_service = grouped(connection, filter, "service, model").await?;
-    let text = |row: &Row, column: &str| row.get::<String, _>(column);
     Ok(UsageView {
         total,
-        by_task: by_task
-            .iter()
-            .map(|row| TaskUsage { task: TaskId::new(text(row, "task")), usage: sum(row) })
-            .collect(),
-        by_agent: by_agent
-            .iter()
-            .map(|row| AgentUsage { agent: AgentId::new(text(row, "agent")), usage: sum(row) })
-            .collect(),
+        by_task: by_task.iter().map(of_task).collect(),
+        by_agent: by_agent.iter().map(of_agent).collect(),
         by_service: by_service.iter().map(of_model).collect(),
+    })
+}
+
+async fn of_all_calls(connection: &mut Connection) -> Result<UsageView, Error> {
+    let total = sum(&polity_sql::query(TOTAL).fetch_one(&mut *connection).await?);
+    let by_task = polity_sql::query(LARGEST_TASKS).bind(MAX_PAGE).fetch_all(&mut *connection).await?;
+    let by_agent = polity_sql::query(LARGEST_AGENTS).bind(MAX_PAGE).fetch_all(&mut *connection).await?;
+    Ok(UsageView {
+        total,
+        by_task: by_task.iter().map(of_task).collect(),
+        by_agent: by_agent.iter().map(of_agent).collect(),
+        by_service: by_model(connection).await?,
     })
 }
 
@@ -62,6 +100,14 @@ pub async fn by_model(connection: &mut Connection) -> Result<Vec<ServiceUsage>, 
     Ok(rows.iter().map(of_model).collect())
 }
 
+fn of_task(row: &Row) -> TaskUsage {
+    TaskUsage { task: TaskId::new(row.get::<String, _>("task")), usage: sum(row) }
+}
+
+fn of_agent(row: &Row) -> AgentUsage {
+    AgentUsage { agent: AgentId::new(row.get::<String, _>("agent")), usage: sum(row) }
+}
+
 fn of_model(row: &Row) -> ServiceUsage {
     ServiceUsage {
         service: ServiceId::new(row.get::<String, _>("service")),
@@ -70,32 +116,34 @@ fn of_model(row: &Row) -> ServiceUsage {
     }
 }
 
-/// Returns what these agents have spent, in one task or in all tasks. Agents without calls may be missing. Only root
-/// makes calls in several tasks, so only root's calls in all tasks come from the running totals.
+/// Returns what these tasks have spent. Tasks without calls are missing.
+pub(super) async fn of_tasks(
+    connection: &mut Connection,
+    ids: &[&TaskId],
+) -> Result<HashMap<TaskId, UsageSum>, Error> {
+    let rows = polity_sql::query(OF_TASKS).bind(Json(ids)).fetch_all(connection).await?;
+    Ok(rows.iter().map(of_task).map(|one| (one.task, one.usage)).collect())
+}
+
+/// Returns what these agents have spent, in one task or in all tasks. Agents without calls are missing.
 pub(super) async fn of_agents(
     connection: &mut Connection,
     ids: &[&AgentId],
     task: Option<&TaskId>,
 ) -> Result<HashMap<AgentId, UsageSum>, Error> {
-    let (root, others): (Vec<&AgentId>, Vec<&AgentId>) =
-        ids.iter().copied().partition(|id| id.is_root() && task.is_none());
-    let mut query = Builder::new("SELECT agent, ");
-    query.push(SUMS).push(
-        " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
-    );
-    query.push_bind(json!(others).to_string()).push("))");
-    if let Some(task) = task {
-        query.push(" AND task = ").push_bind(task.as_str().to_owned());
-    }
-    query.push(" GROUP BY agent");
-    let rows = query.build().fetch_all(&mut *connection).await?;
-    let mut spent: HashMap<AgentId, UsageSum> =
-        rows.iter().map(|row| (AgentId::new(row.get::<String, _>("agent")), sum(row))).collect();
-    if let Some(root) = root.first() {
-        let row = polity_sql::query(OF_ROOT).fetch_one(connection).await?;
-        spent.insert((*root).clone(), sum(&row));
-    }
-    Ok(spent)
+    let rows = match task {
+        None => polity_sql::query(OF_AGENTS).bind(Json(ids)).fetch_all(connection).await?,
+        Some(task) => {
+            let mut query = Builder::new("SELECT agent, ");
+            query.push(SUMS).push(
+                " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
+            );
+            query.push_bind(json!(ids).to_string()).push("))");
+            query.push(" AND task = ").push_bind(task.as_str().to_owned()).push(" GROUP BY agent");
+            query.build().fetch_all(connection).await?
+        }
+    };
+    Ok(rows.iter().map(of_agent).map(|one| (one.agent, one.usage)).collect())
 }
 
 /// Returns the sums grouped by these columns, largest first. Without columns there is one row.
