@@ -40,7 +40,8 @@ const FORGET_OUTPUTS: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2
 const FORGET_NOTES: &str = "DELETE FROM notes WHERE agent = ?1 AND task = ?2";
 const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND asker = 'user'
     UNION SELECT DISTINCT receiver FROM messages INDEXED BY messages_open
-    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state = 'done'";
+    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    AND sender = 'user' AND state = 'done'";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

@@ -43,7 +43,7 @@ const STANDINGS: &str = concat!(
             AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)
             AND receiver NOT IN (SELECT agent FROM approvals WHERE task = t.id AND state = 'open')) AS mail,
     EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
-    EXISTS (SELECT 1 FROM messages asked WHERE asked.task = t.id AND asked.sender = 'user'
+    EXISTS (SELECT 1 FROM messages asked INDEXED BY messages_owed_to_user WHERE asked.task = t.id AND asked.sender = 'user'
             AND asked.expects = 'answer' AND asked.answered_by IS NULL AND asked.state <> 'bounced'
             AND NOT EXISTS (SELECT 1 FROM messages said INDEXED BY messages_between WHERE said.task = t.id
                 AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
@@ -51,7 +51,7 @@ const STANDINGS: &str = concat!(
     coalesce((SELECT said.finality FROM messages said INDEXED BY messages_between WHERE said.task = t.id
         AND said.sender = 'root' AND said.receiver = 'user' AND said.expects = 'nothing' AND said.type <> 'status_report'
         ORDER BY said.seq DESC LIMIT 1) = 'interim', 0) AS expectant,
-    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND ",
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_open_requests WHERE task = t.id AND ",
     open_question!(),
     ")
         OR EXISTS (SELECT 1 FROM approvals WHERE task = t.id AND state = 'open') AS asks_user,

@@ -61,7 +61,9 @@ const DROP_DELAYED: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         AND sender IN (SELECT value FROM json_each(?3)))";
 const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
-        AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
+        AND expects = 'answer' AND answered_by IS NULL
+        AND (state IN ('delayed', 'queued', 'in_turn', 'done') OR state = 'failed' AND sender = 'user')
+        AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
 /// Whether the person has got a final message since sending the newest request that was taken back.
 const TOLD_SINCE: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_heard
         WHERE task = ?1 AND receiver = 'user' AND sender <> 'system' AND finality = 'final' AND expects = 'nothing'

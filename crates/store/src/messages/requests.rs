@@ -17,13 +17,15 @@ macro_rules! open_to {
     () => {
         "messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND (state IN ('delayed', 'queued', 'in_turn', 'done') OR state = 'failed' AND sender = 'user')
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
     };
 }
 /// Whether a message is an open question to the person. If its sender is stopped, the message becomes `failed`.
 macro_rules! open_question {
     () => {
-        "receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed'"
+        "receiver = 'user' AND expects = 'answer' AND answered_by IS NULL
+    AND state IN ('delayed', 'queued', 'in_turn', 'done')"
     };
 }
 pub(crate) use open_question;
@@ -114,8 +116,9 @@ const WAITS: &str = concat!(
     WHERE m.task = ?1 AND a.ended_at IS NULL AND m.sender <> 'user' AND ",
     awaited!()
 );
-const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests SET state = 'failed'
-    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
+const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_unanswered SET state = 'failed'
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state IN ('in_turn', 'done')
+    AND state = 'done' RETURNING *";
 const QUESTIONS: &str = concat!(
     "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND ",
     open_question!(),
