@@ -222,9 +222,17 @@ impl Tool {
             Self::ListAgents => {
                 let ListAgents { task, state, role, capability, direction, ended, after, limit } =
                     read(arguments)?;
-                let include_ended = ended.unwrap_or_default();
-                let filter =
-                    AgentFilter { task, state, role, capability, direction, include_ended, after, limit };
+                let filter = AgentFilter {
+                    ids: None,
+                    task,
+                    state,
+                    role,
+                    capability,
+                    direction,
+                    include_ended: ended.unwrap_or_default(),
+                    after,
+                    limit,
+                };
                 data(society.agents(&filter).await?)
             }
             Self::GetAgent => {

@@ -65,6 +65,9 @@ pub struct AgentView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
+    /// Only the agents with these ids, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<String>,
     /// Only agents of this task, plus root and the person. For root and the person, the view then shows the state and
     /// the usage in this task. For root, it also shows the service that root uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alsoWaitsFor } from "../../../crates/api/web/assets/live.js";
-import { counts, initial, isOpenQuestion, reduce } from "../../../crates/api/web/assets/state.js";
+import { changedSince, counts, initial, isOpenQuestion, reduce } from "../../../crates/api/web/assets/state.js";
 
 const usage = { calls: 0, promptTokens: 0, completionTokens: 0 };
 const agent = (id, more = {}) => ({
@@ -209,6 +209,35 @@ test("when the connection is back all is read again; the first time it is there 
   assert.deepEqual([model.returns, ...Object.values(model.stale)], [0, 0, 0, 0, 0, 0, 0]);
   model = connection(connection(model, "lost"), "live");
   assert.deepEqual([model.returns, ...Object.values(model.stale)], [1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("of many agents, those that rest are not read again unless an event names them", () => {
+  const many = Array.from({ length: 2000 }, (_, number) => agent(`a${number}`, { state: number % 2 ? "idle" : "ended" }));
+  let model = begun(agent("user"), agent("root"), agent("busy", { state: "waiting" }), ...many);
+  assert.equal(changedSince(null, model), undefined, "the first read is of all agents");
+  const last = model;
+  model = after(model,
+    { seq: 11, event: "message_accepted", task: "t", from: "root", to: "a1", text: "" },
+    { seq: 12, event: "turn_ended", task: "t", agent: "busy" });
+  assert.deepEqual(changedSince(last, model), ["user", "root", "busy", "a1"]);
+  assert.deepEqual(changedSince(model, model), ["user", "root", "busy", "a1"], "a1 works now, and busy waits");
+  for (const event of [
+    { event: "role_changed", role: "r" }, { event: "task_forked", task: "t2", from: "t" }, { event: "config_taken" },
+    { event: "task_forgotten", task: "t" }, { event: "turn_started", task: "t2", agent: "unknown" },
+  ]) {
+    assert.equal(changedSince(model, after(model, { seq: 13, ...event })), undefined, event.event);
+  }
+  const few = begun(agent("user"), agent("root"));
+  assert.equal(changedSince(few, few), undefined, "few agents are read as a whole");
+});
+
+test("a read of some agents leaves the others as they are, and older data changes nothing", () => {
+  const model = after(begun(agent("root"), agent("a"), agent("b")), { seq: 12, event: "turn_started", task: "t", agent: "b" });
+  const read = [agent("a", { asOf: 11, waiting: 3 }), agent("b", { asOf: 11, waiting: 3 })];
+  const next = reduce(model, { type: "agents", agents: read, some: true });
+  assert.deepEqual([...next.agents.keys()], ["root", "a", "b"]);
+  assert.deepEqual([next.agents.get("a").waiting, next.agents.get("b")], [3, model.agents.get("b")]);
+  assert.equal(reduce(model, { type: "agents", agents: read, some: true }).agents.get("root"), model.agents.get("root"));
 });
 
 test("events that begin anew leave nothing of before", () => {

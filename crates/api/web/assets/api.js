@@ -35,6 +35,11 @@ export function address(path, parameters = {}) {
   return text ? `${path}?${text}` : path;
 }
 
+/** Cuts a list of ids into parts, so that no address becomes too long. */
+function parts(ids) {
+  return Array.from({ length: Math.ceil(ids.length / 200) }, (_, part) => ids.slice(200 * part, 200 * (part + 1)));
+}
+
 /** Inserts ids into a path, percent-encoded: `` path`/api/agents/${id}` ``. */
 export function path(parts, ...ids) {
   return parts.reduce((all, part, at) => all + encodeURIComponent(ids[at - 1]) + part);
@@ -66,17 +71,22 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** Reads all agents, page by page. Every event up to the number `asOf` has already changed the data of the agents. */
-  async function agents() {
+  /**
+   * Reads all agents, page by page, or only the agents with these ids. Every event up to the number `asOf` has already
+   * changed the data of the agents.
+   */
+  async function agents(ids) {
     const all = new Map();
     let asOf = Infinity;
-    let after;
-    do {
-      const page = await get("/api/agents", { ended: true, limit: 1000, after });
-      asOf = Math.min(asOf, page.asOf);
-      for (const agent of page.agents) all.set(agent.id, { ...agent, asOf: page.asOf });
-      after = page.next;
-    } while (after);
+    for (const some of ids ? parts(ids) : [undefined]) {
+      let after;
+      do {
+        const page = await get("/api/agents", { ids: some?.join(","), ended: true, limit: 1000, after });
+        asOf = Math.min(asOf, page.asOf);
+        for (const agent of page.agents) all.set(agent.id, { ...agent, asOf: page.asOf });
+        after = page.next;
+      } while (after);
+    }
     return { agents: [...all.values()], asOf };
   }
 

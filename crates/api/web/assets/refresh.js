@@ -2,6 +2,7 @@
 // that many events cause only one read. Two reads of the same part never overlap.
 
 import { openQuestions } from "./questions.js";
+import { changedSince } from "./state.js";
 
 const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300, approvals: 100 };
 
@@ -26,13 +27,24 @@ export function keepFresh(store, api) {
   const read = readings(api);
   const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 };
   const busy = new Set();
+  // `seq` and `unnamed` of the model when the agents were last read.
+  let last = null;
+
+  /** Rereads the agents. Of a large society, it rereads only those that may have changed. */
+  async function agents() {
+    const { seq, unnamed } = store.model;
+    const ids = changedSince(last, store.model);
+    const read = { type: "agents", some: ids !== undefined, ...(await api.agents(ids)) };
+    last = { seq, unnamed };
+    return read;
+  }
 
   async function refresh(part, stale) {
     busy.add(part);
     const before = performance.now();
     const { begins } = store.model;
     try {
-      const action = await read[part]();
+      const action = await (part === "agents" ? agents() : read[part]());
       // If the event stream was reset during the read, all parts are read again, so the result of this read is
       // outdated.
       if (begins === store.model.begins) store.dispatch(action);

@@ -41,6 +41,8 @@ export function initial() {
     connection: "connecting",
     ready: false,
     stale: { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 },
+    // How often the data of agents has changed without events that name these agents.
+    unnamed: 0,
     returns: 0,
     begins: 0,
   };
@@ -56,7 +58,7 @@ export function reduce(model, action) {
     case "ready":
       return { ...model, ready: true, seq: Math.max(model.seq, action.seq) };
     case "agents":
-      return { ...model, agents: agentsRead(model, action.agents) };
+      return { ...model, agents: agentsRead(model, action) };
     case "glimpses":
       return glimpsed(model, action.glimpses);
     case "tasks":
@@ -85,25 +87,41 @@ function connected(model, connection) {
   if (connection !== "live") model = { ...model, moments: new Map(), glimpsed: false };
   if (connection !== "live" || model.connection !== "lost" || !model.ready) return { ...model, connection };
   const stale = Object.fromEntries(Object.entries(model.stale).map(([part, times]) => [part, times + 1]));
-  return { ...model, connection, stale, returns: model.returns + 1 };
+  return { ...model, connection, stale, unnamed: model.unnamed + 1, returns: model.returns + 1 };
 }
 
 /** Discards all data after a reset, because events are missing between the last known event and the next events. */
 function begunAnew(model) {
-  const { connection, stale, returns, begins } = model;
-  return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
+  const { connection, stale, unnamed, returns, begins } = model;
+  return { ...initial(), connection, stale, unnamed: unnamed + 1, returns: returns + 1, begins: begins + 1 };
+}
+
+/** A read of the agents reads all of them if there are at most so many. */
+const FEW = 1000;
+
+/**
+ * Returns the ids of the agents that have to be read again, or `undefined` for all agents. `last` has `seq` and `unnamed`
+ * of the model at the last read. Most agents of a large society rest: they change only by events that name them, or if
+ * `unnamed` changes. Root and the person take part in all tasks, so they are always read again.
+ */
+export function changedSince(last, { agents, unnamed }) {
+  if (agents.size <= FEW || unnamed !== last?.unnamed) return undefined;
+  const changed = ({ id, state, asOf }) =>
+    id === "root" || id === "user" || (state !== "idle" && state !== "ended") || asOf > last.seq;
+  return [...agents.values()].filter(changed).map((agent) => agent.id);
 }
 
 /**
  * Merges the agents from a read into the known agents. If the page already has newer data of an agent, the newer data
- * stays.
+ * stays. `some` says that only some of the agents were read.
  */
-function agentsRead({ agents: known, moments, glimpsed }, read) {
-  const agents = new Map();
+function agentsRead({ agents: known, moments, glimpsed }, { agents: read, some = false }) {
+  const agents = new Map(some ? known : []);
   for (const agent of read) {
     const before = known.get(agent.id);
     agents.set(agent.id, before && before.asOf > agent.asOf ? before : atThisMoment(agent, moments));
   }
+  if (some) return glimpsed ? withoutPast(agents, moments) : agents;
   const until = read.reduce((least, agent) => Math.min(least, agent.asOf), Infinity);
   for (const agent of known.values()) {
     if (!agents.has(agent.id) && agent.asOf > until) agents.set(agent.id, agent);
@@ -177,6 +195,8 @@ function apply(next, change, entry) {
   /** Changes an agent, unless its data already includes this event. */
   const touch = (id, changed) => {
     const agent = next.agents.get(id);
+    // The page does not know the agents that a fork has copied.
+    if (!agent) next.unnamed += 1;
     if (!agent || agent.asOf >= entry.seq) return;
     change.set("agents", id, atThisMoment({ ...agent, ...changed(agent), asOf: entry.seq }, next.moments));
   };
@@ -190,11 +210,13 @@ function apply(next, change, entry) {
       if (!next.tasks.has(entry.task)) change.set("tasks", entry.task, newTask(entry));
       return stale("tasks");
     case "task_forked":
+      next.unnamed += 1;
       return touchTask(entry.task, { forkedFrom: entry.from });
     case "task_idle":
       touchTask(entry.task, { state: "idle", outcome: entry.outcome });
       return stale("tasks", "agents", "questions");
     case "task_forgotten":
+      next.unnamed += 1;
       return stale("tasks", "agents", "questions");
     case "role_created":
       change.set("roles", entry.role, { name: entry.name, service: entry.service });
@@ -260,9 +282,11 @@ function apply(next, change, entry) {
     case "service_skipped":
       return stale("services");
     case "role_changed":
+      next.unnamed += 1;
       return stale("agents");
     case "config_taken":
     case "config_refused":
+      next.unnamed += 1;
       return stale("config", "services", "agents");
     default:
       return undefined;

@@ -49,6 +49,7 @@ fn capability(name: &str) -> Result<Capability, String> {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let filter = AgentFilter {
+        ids: None,
         task: named_task(&client, arguments.task).await?,
         state: arguments.state,
         role: arguments.role,
