@@ -31,7 +31,8 @@ pub(crate) fn output(
 ) -> Result<Output, String> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let sorted = sorted(content, linked, bounds);
-    let text = cut(&sorted.texts.join("\n"), bounds.text_chars);
+    let whole = sorted.texts.join("\n");
+    let text = cut(&whole, bounds.text_chars);
     if is_error == Some(true) {
         let reason = match (text.is_empty(), structured_content) {
             (true, Some(structured)) => structured.to_string(),
@@ -41,7 +42,7 @@ pub(crate) fn output(
         return Err(cut(&reason, bounds.description_chars));
     }
     let content = match structured_content {
-        Some(structured) => Content::Json(with_text(structured, text)),
+        Some(structured) => Content::Json(with_text(structured, &whole, text)),
         None => Content::Text { origin: on_one_line(&format!("{server}: {tool}"), bounds.line_chars), text },
     };
     let sources = BTreeSet::from([Source::Server(server.clone())]);
@@ -49,9 +50,10 @@ pub(crate) fn output(
 }
 
 /// Returns the structured content of a result. If the text of the result says something else, also returns the text.
-/// Most servers repeat the structured content as text, for clients that only read text.
-fn with_text(structured: Value, text: String) -> Value {
-    let read = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.clone()));
+/// Most servers repeat the structured content as text, for clients that only read text. `whole` is the text before it
+/// was cut; a cut text repeats nothing.
+fn with_text(structured: Value, whole: &str, text: String) -> Value {
+    let read = serde_json::from_str(whole).unwrap_or_else(|_| Value::String(whole.to_owned()));
     let repeats = read == structured
         || structured.as_object().is_some_and(|object| object.values().any(|value| *value == read));
     if text.is_empty() || repeats {

@@ -135,6 +135,23 @@ fn long_texts_are_cut() {
     assert_eq!(long(true).unwrap_err(), "文文文…");
 }
 
+/// `read_text_file` of the official server `filesystem` returns the text of a file twice.
+#[test]
+fn a_long_text_that_repeats_the_structured_content_is_left_out() {
+    let bounds = Bounds { text_chars: 5, ..Bounds::default() };
+    let server = ServerName::new("s").unwrap();
+    let with_text = |text: &str| {
+        let file = json!({"content": "文".repeat(50)});
+        let result = json!({"content": [{"type": "text", "text": text}], "structuredContent": file});
+        output(&server, "t", serde_json::from_value(result).unwrap(), Linked::new(), &bounds).unwrap().content
+    };
+    let file = json!({"content": "文".repeat(50)});
+    assert_eq!(with_text(&"文".repeat(50)), Content::Json(file.clone()));
+    assert_eq!(with_text(&file.to_string()), Content::Json(file.clone()));
+    let other = json!({"structuredContent": file, "text": "other…"});
+    assert_eq!(with_text("other text"), Content::Json(other));
+}
+
 proptest! {
     #[test]
     fn every_result_names_its_server_and_stays_within_its_bounds(
