@@ -4,10 +4,11 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { open } from "./support/browser.mjs";
+import { withDaemon } from "./support/daemon.mjs";
 import { countOf, fileNameFrom, intruder } from "./support/intruder.mjs";
 import { go, showsAgent, until } from "./support/page.mjs";
 import { hostileTexts, payloads } from "./support/payloads.mjs";
-import { logIn, withDaemon } from "./support/society.mjs";
+import { logIn } from "./support/society.mjs";
 
 const MESSAGES = 1000;
 const ARTIFACTS = 800;

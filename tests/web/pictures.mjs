@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { ALONE, ANSWER, PROMPT, QUESTION, company } from "./support/company.mjs";
+import { withDaemon } from "./support/daemon.mjs";
 import { serviceAt } from "./support/model.mjs";
 import { go, idle, row, send, showsAgent, until } from "./support/page.mjs";
-import { logIn, openAgain, withDaemon } from "./support/society.mjs";
+import { logIn, openAgain } from "./support/society.mjs";
 
 const CHART = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
 const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/debug/polity", import.meta.url));

@@ -1,4 +1,4 @@
-// Starts a real daemon with the rehearsal models and with its own temporary directories.
+// Starts a real daemon with its own temporary directories. Without other services, its models are rehearsals.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -137,5 +137,26 @@ export class Daemon {
 
   remove() {
     rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Runs `plays` on a daemon of its own. `app` and `services` are the content of the daemon's configuration. Without
+ * `services`, the models are rehearsals. At the end, this function closes `model`.
+ */
+export async function withDaemon(binary, { name, app = {}, services = null, model = null }, plays) {
+  const daemon = new Daemon(binary);
+  try {
+    daemon.configure("app.json", { discover: false, language: "zh", ...app });
+    if (services) daemon.configure("llmservices.json", { services });
+    await daemon.start();
+    await plays(daemon);
+  } catch (error) {
+    error.message += `\nthe log of the daemon of ${name}:\n${daemon.said.slice(-2000)}`;
+    throw error;
+  } finally {
+    model?.close();
+    await daemon.kill();
+    daemon.remove();
   }
 }

@@ -33,10 +33,10 @@ export class Fails extends Error {
 }
 
 /**
- * Starts the model's server. `script(messages, gone)` returns the model's message for a request, or a promise for it.
- * `gone` is aborted when the client gives up the request. In the result, `url` is the `baseURL` for `llmservices.json`.
- * `under` returns the number of requests that are at the server now. `most` returns the largest value of this number so
- * far.
+ * Starts the model's server. `script(messages, gone, request)` returns the model's message for a request, or a promise
+ * for it. `gone` is aborted when the client gives up the request, and `request` is its whole body. In the result, `url`
+ * is the `baseURL` for `llmservices.json`. `under` returns the number of requests that are at the server now. `most`
+ * returns the largest value of this number so far.
  */
 export async function chatModel(script) {
   let under = 0;
@@ -44,7 +44,8 @@ export async function chatModel(script) {
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const piece of request) text += piece;
-    const { messages, model } = JSON.parse(text);
+    const body = JSON.parse(text);
+    const { messages, model } = body;
     const gone = new AbortController();
     under += 1;
     most = Math.max(most, under);
@@ -54,7 +55,7 @@ export async function chatModel(script) {
     });
     response.setHeader("content-type", "application/json");
     try {
-      const message = await script(messages, gone.signal);
+      const message = await script(messages, gone.signal, body);
       const prompt_tokens = Math.round(text.length / 4);
       response.end(JSON.stringify({ id: "1", object: "chat.completion", created: 1, model, choices: [{ index: 0, message, finish_reason: message.tool_calls ? "tool_calls" : "stop" }], usage: { prompt_tokens, completion_tokens: 40, total_tokens: prompt_tokens + 40 } }));
     } catch (error) {

@@ -1,8 +1,8 @@
-// Starts a daemon for one part of the tests, and opens the live view on it.
+// Opens the live view on a daemon of its own, for one part of the tests.
 
 import assert from "node:assert/strict";
 import { open } from "./browser.mjs";
-import { Daemon } from "./daemon.mjs";
+import { withDaemon } from "./daemon.mjs";
 import { live } from "./page.mjs";
 
 /** Opens the live view in an opened page, and logs in with the token. */
@@ -25,27 +25,6 @@ export async function openAgain(browser, context, daemon, options) {
 
 /** The options of a window on a phone, in Chinese and dark. */
 export const PHONE = { viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true };
-
-/**
- * Runs `plays` on a daemon of its own. `app` and `services` are the content of the daemon's configuration. Without
- * `services`, the models are rehearsals. At the end, this function closes `model`.
- */
-export async function withDaemon(binary, { name, app = {}, services = null, model = null }, plays) {
-  const daemon = new Daemon(binary);
-  try {
-    daemon.configure("app.json", { discover: false, language: "zh", ...app });
-    if (services) daemon.configure("llmservices.json", { services });
-    await daemon.start();
-    await plays(daemon);
-  } catch (error) {
-    error.message += `\nthe log of the daemon of ${name}:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    model?.close();
-    await daemon.kill();
-    daemon.remove();
-  }
-}
 
 /**
  * Runs `plays` on a daemon of its own and a page that is logged in. Then checks that the page has logged no error and
