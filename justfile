@@ -115,10 +115,12 @@ clients:
     cargo build --package polity
     tests/clients/run.sh
 
-# Tests the MCP client with official servers and the official conformance suite; needs Python and node.
+# Tests official MCP servers, alone and with agents, and runs the official conformance suite; needs Python and node.
 servers:
+    cargo build --package polity
     cargo build --package polity-servers --example try_server
-    TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/run.sh
+    POLITY_BIN="${CARGO_TARGET_DIR:-target}/debug/polity" \
+        TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/run.sh
     TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/conformance.sh
 
 # Runs the examples; those with the official clients need `just clients` once before.

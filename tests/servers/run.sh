@@ -2,12 +2,14 @@
 # Tests polity's MCP client with unmodified official servers. In JavaScript: `filesystem`, `memory`,
 # `sequential-thinking` and `everything`. In Python: `git`, `time` and `fetch`. TRY_SERVER names the program that
 # connects to a server [default: target/debug/examples/try_server]; this program also kills a server during a call.
+# Then agents use the servers (`agents.mjs`); POLITY_BIN names the polity program [default: target/debug/polity].
 # Packages are installed into SERVERS_CACHE [default: target/servers]. If Python, Node or their registries are missing,
 # the script reports that and skips the part that needs them; with SERVERS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 program="${TRY_SERVER:-$root/target/debug/examples/try_server}"
+polity="${POLITY_BIN:-$root/target/debug/polity}"
 cache="${SERVERS_CACHE:-$root/target/servers}"
 work="$(mktemp -d)"
 started=
@@ -35,6 +37,7 @@ missing() {
     say "there is no program $program; build it: cargo build -p polity-servers --example try_server"
     exit 2
 }
+[ -x "$polity" ] || { say "there is no program $polity; build it: cargo build"; exit 2; }
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
 # Wait until no other run is active, because two runs at the same time would install into the same directories.
@@ -178,5 +181,11 @@ if [ -n "$python" ]; then
     else
         missing "git's server, because there is no git"
     fi
+fi
+if [ -n "$node" ]; then
+    POLITY_BIN="$polity" SERVERS_NODE="$modules/node_modules" SERVERS_PYTHON="$python" node "$here/agents.mjs" || {
+        say "FAILED"
+        exit 1
+    }
 fi
 say "all checks passed${left_out:+ but those that were left out: $left_out}"
