@@ -255,7 +255,8 @@ fn a_body_takes_few_instructions() {
         let text = "The report has three parts.\n\"Part one\" 在附件里。\n".repeat(5);
         let said = Message::Assistant { text: Some(text.clone()), tool_calls: Vec::new(), extra: Map::new() };
         let turn = [Message::User(vec![Part::Text(text)]), said];
-        let request = Request { messages: turn.repeat(50), tools: vec![tool(); 13], ..request() };
+        let messages = std::iter::repeat_n(turn, 50).flatten().collect();
+        let request = Request { messages, tools: vec![tool(); 13], ..request() };
         for _ in 0..times {
             std::hint::black_box(serde_json::to_vec(&Body::new(&request, &endpoint())).unwrap());
         }

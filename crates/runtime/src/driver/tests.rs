@@ -578,7 +578,9 @@ async fn an_agent_without_work_is_not_parked() {
     for is_paused in [false, true] {
         if is_paused {
             world
-                .write(|tx| Box::pin(async move { polity_store::agents::pause(tx, &[AgentId::root()]).await }))
+                .write(|tx| {
+                    Box::pin(async move { polity_store::agents::pause(tx, &[AgentId::root()]).await })
+                })
                 .await;
         }
         park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();

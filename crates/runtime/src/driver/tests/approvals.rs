@@ -100,7 +100,10 @@ async fn a_call_that_is_refused_or_expires_never_runs_and_the_model_is_told_why(
                 tokio::task::yield_now().await;
             }
             let late = approvals::answer(&world.store, asked[0].id.clone(), Answer::Yes, None).await;
-            assert!(matches!(late, Err(approvals::AnswerError::Ended { state: ApprovalState::Expired, .. })), "{late:?}");
+            assert!(
+                matches!(late, Err(approvals::AnswerError::Ended { state: ApprovalState::Expired, .. })),
+                "{late:?}"
+            );
             while questions(&world).await[0].state == ApprovalState::Open {
                 world.write(|tx| Box::pin(approvals::expire(tx))).await;
             }

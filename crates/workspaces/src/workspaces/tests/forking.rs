@@ -1,6 +1,6 @@
 //! Tests of the workspaces of forks.
 
-use super::{World, files, git, read, task, write};
+use super::{World, files, git, read, task, write, writing};
 use crate::workspaces::Cut;
 use polity_society::id::{AgentId, TaskId, TurnId};
 use polity_society::workspace::{Caller, Place, Root};
@@ -57,7 +57,8 @@ async fn a_fork_begins_with_the_files_of_the_last_turn_that_had_ended() {
 
     // From now on, neither task sees the changes of the other.
     write(&copy, "a", "of the fork");
-    let settled = world.all.settle(&in_fork("ann-9"), TurnId::new(6), &CancellationToken::new()).await;
+    let settled =
+        world.all.settle(&in_fork("ann-9"), TurnId::new(6), &*writing(&[]), &CancellationToken::new()).await;
     assert!(settled.unwrap().commit.is_some());
     assert_eq!((read(&original, "a").as_str(), world.log("main")), ("3", log));
     fs::remove_dir_all(world.task_directory()).unwrap();

@@ -1,6 +1,6 @@
 //! Tests with malicious repositories and workspaces. A canary is a program that must never run.
 
-use super::{World, conflicts, files, git, read, reason, write};
+use super::{World, conflicts, files, git, read, reason, write, writing};
 use crate::workspaces::Retired;
 use polity_society::id::AgentId;
 use polity_society::workspace::{Access, Root};
@@ -334,6 +334,7 @@ async fn a_directory_that_becomes_a_link_shows_nothing_from_outside() {
                     let settled = runtime.block_on(world.all.settle(
                         root,
                         polity_society::id::TurnId::new(turn),
+                        &*writing(&[]),
                         &CancellationToken::new(),
                     ));
                     // The files change while polity reads them, so this commit may fail. The test allows this, because
