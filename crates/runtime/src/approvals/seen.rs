@@ -89,15 +89,25 @@ async fn note_shown_files(tx: &mut Tx, caller: &Conversation, call: &ToolCall) -
 /// workspace are noted for the agent. If an agent changes the files, its sources are noted for the workspace. A call
 /// that changes a file also shows parts of files: the lines around an edit, or the output of a command that it ends.
 async fn note_files(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
-    let agent = Holder::Agent(caller.agent.clone());
-    let task = &caller.task;
-    let changes = |reach: &Reach| matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. });
-    if reaches.iter().any(|reach| changes(reach) || *reach == Reach::ReadsWorkspace) {
-        seen::pass(tx, task, &Holder::Workspace, &agent, &Step::Files).await?;
+    if reaches.iter().any(|reach| changes_files(reach) || *reach == Reach::ReadsWorkspace) {
+        let agent = Holder::Agent(caller.agent.clone());
+        seen::pass(tx, &caller.task, &Holder::Workspace, &agent, &Step::Files).await?;
     }
-    if reaches.iter().any(changes) {
-        let step = Step::Agent { agent: caller.agent.clone() };
-        seen::pass(tx, task, &agent, &Holder::Workspace, &step).await?;
+    // The call may have brought new sources to the agent, and their content into the files.
+    pass_on(tx, caller, reaches).await
+}
+
+/// If a call changes the files of the workspace, notes the sources of its agent for the workspace. The runtime calls
+/// this when the call starts: other agents may read the files while the call runs, and if the call is interrupted,
+/// nothing is noted at its end.
+pub(crate) async fn pass_on(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
+    if !reaches.iter().any(changes_files) {
+        return Ok(());
     }
-    Ok(())
+    let (agent, step) = (Holder::Agent(caller.agent.clone()), Step::Agent { agent: caller.agent.clone() });
+    seen::pass(tx, &caller.task, &agent, &Holder::Workspace, &step).await
+}
+
+fn changes_files(reach: &Reach) -> bool {
+    matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. })
 }

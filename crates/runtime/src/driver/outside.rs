@@ -182,10 +182,11 @@ pub(super) async fn run_outside(
         return Ok(Happened::Nothing);
     }
     let reached = |ready: &Ready| {
-        // A call that the rights or the policy refuse has reached nothing, unless an earlier process has started it.
+        // A call that the rights or the policy refuse has reached nothing. If an earlier process has started the call,
+        // `begin` has noted then what the call could pass on.
         let is_forbidden =
             matches!(&ready.prepared, Err(Refusal::ToolNotPermitted { .. } | Refusal::DeniedByPolicy { .. }));
-        if is_forbidden && !turn.has_started(&ready.call) { Vec::new() } else { ready.reaches() }
+        if is_forbidden { Vec::new() } else { ready.reaches() }
     };
     let reaches: Vec<Vec<Reach>> = ready.iter().map(reached).collect();
     let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
@@ -293,10 +294,10 @@ async fn hosts(
     Ok(hosts)
 }
 
-/// Records and commits that the calls start. (After a crash, the start is already recorded.) Reads the rights of the
-/// agent in the same transaction, and refuses a call to a tool that the agent may not use. If the person must be asked
-/// about a call, records the question. Then this call and all later calls do not begin. Returns `None` if the turn does
-/// not continue.
+/// Records and commits that the calls start, and which sources they may bring into the workspace. (After a crash, both
+/// are already recorded.) Reads the rights of the agent in the same transaction, and refuses a call to a tool that the
+/// agent may not use. If the person must be asked about a call, records the question. Then this call and all later
+/// calls do not begin. Returns `None` if the turn does not continue.
 async fn begin(
     handles: &Handles,
     conversation: &Conversation,
@@ -346,6 +347,7 @@ async fn begin(
                     };
                     records::append(tx, &owner, open.id, &record).await?;
                     note_start(tx, &owner, &ready.call).await?;
+                    approvals::pass_on_seen(tx, &owner, &ready.reaches()).await?;
                     written.push(record);
                 }
                 begun.push(ready);

@@ -3,7 +3,10 @@
 
 use super::approvals::{answer, drive, questions};
 use super::*;
+use polity_hands::call::Source;
+use polity_hands::tool::{Confinement, Reach};
 use polity_society::approval::Answer;
+use polity_store::seen;
 use polity_view::ApprovalState;
 
 /// A call that may run again after a crash.
@@ -136,4 +139,40 @@ async fn the_person_is_not_asked_again_about_a_call_that_a_crash_interrupted() {
     drive(&world, &root, vec![Say::Text("paid")], tools).await;
     assert_eq!((questions(&world).await.len(), runs.lock().unwrap().len()), (1, 2));
     assert_eq!(results(&world).await, [json!({"paid": 1})]);
+}
+
+/// An agent that has read the web runs a command, and the process dies meanwhile. The command may have written what it
+/// knows into files, which colleagues may already read. So the workspace has the sources from the start of the command,
+/// although the command does not run again.
+#[tokio::test]
+async fn a_command_that_a_crash_interrupted_has_passed_its_sources_on() {
+    for (after_crash, expect) in
+        [(AfterCrash::Never, "outcome_unknown"), (AfterCrash::Repeat, "tool_not_permitted")]
+    {
+        let mut world = World::new().await;
+        let (pay, runs, reached) = stuck_once(after_crash);
+        let reach = Reach::Command { command: "make".to_owned(), confinement: Confinement::Full };
+        let pay = FakeTool { reach, ..pay };
+        let (root, never) = (world.of("root"), CancellationToken::new());
+        world.say("user", "root", json!("pay")).await;
+        let reader = root.clone();
+        let read = world
+            .write(move |tx| Box::pin(async move { seen::read(tx, &reader, &Source::Web, "fetch").await }));
+        read.await;
+        let script = ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]);
+        let handles = world.handles(script, hands(vec![pay.clone()]));
+        tokio::select! {
+            ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
+            () = reached.notified() => {}
+        }
+        let holders = "SELECT holder FROM seen WHERE source = 'web' ORDER BY holder";
+        assert_eq!(world.query(holders).await, ["agent:root", "workspace"], "{after_crash:?}");
+        if after_crash == AfterCrash::Repeat {
+            let rule = json!({"group": "web", "decide": "deny"});
+            world.configure(&json!({"tools": {"policy": [rule]}})).await;
+        }
+        drive(&world, &root, vec![Say::Text("paid, or not")], &[pay]).await;
+        assert_eq!((code(&results(&world).await[0]), runs.lock().unwrap().len()), (expect, 1));
+        assert_eq!(world.query(holders).await, ["agent:root", "workspace"], "{after_crash:?}");
+    }
 }
