@@ -2,7 +2,8 @@
 //! reached it.
 //!
 //! The agent, artifact or workspace is called the holder. Each row contains the first step by which content of a source
-//! reached a holder. The row stays until the task is forgotten. [`way`] follows the steps back to the source.
+//! reached a holder. The row of an artifact stays as long as the artifact. Any other row stays until the task is
+//! forgotten. [`way`] follows the steps back to the source, or to the first step that is still there.
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};

@@ -32,7 +32,9 @@ const INHERITED: &str = "DELETE FROM inherited WHERE task = ?1";
 const APPROVALS: &str = "DELETE FROM approvals WHERE task = ?1";
 const PERMISSIONS: &str = "DELETE FROM permissions WHERE task = ?1";
 const COMMANDS: &str = "DELETE FROM commands WHERE task = ?1";
-const SEEN: &str = "DELETE FROM seen WHERE task = ?1";
+/// The rows of artifacts that other tasks name stay: who opens such an artifact there gets its sources.
+const SEEN: &str = "DELETE FROM seen WHERE task = ?1
+    AND holder NOT IN (SELECT 'artifact:' || id FROM artifacts WHERE task = ?1)";
 const SENT: &str = "DELETE FROM sent WHERE task = ?1";
 const SENT_TEXTS: &str = "DELETE FROM sent_texts WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";

@@ -44,12 +44,14 @@ const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?
     AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
 const REMOVE_INHERITED: &str = "DELETE FROM inherited WHERE artifact IN (SELECT value FROM json_each(?1))";
+/// Removes the sources of artifacts, in the tasks of the artifacts and in the forks that inherited them.
+const REMOVE_SEEN: &str = "DELETE FROM seen WHERE holder IN (SELECT 'artifact:' || value FROM json_each(?1))";
 const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
-    &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE_INHERITED, REMOVE];
+    &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE_INHERITED, REMOVE_SEEN, REMOVE];
 
 /// Returns the artifacts of both groups. The first group belongs to ended tasks in which nothing has happened since the
 /// time `since`, and nothing outside such tasks names these artifacts. The person stored the second group before
@@ -103,11 +105,12 @@ pub(super) async fn of_tasks(
     Ok(left.ids.into_iter().map(|id| ArtifactId::new(String::from_utf8_lossy(id))).collect())
 }
 
-/// Removes artifacts, and the grants (rows that let an agent open an artifact) for these artifacts.
+/// Removes artifacts, the grants (rows that let an agent open an artifact) for these artifacts, and their sources.
 pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
     let ids = json!(ids).to_string();
     polity_sql::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::grants_removed");
+    polity_sql::query(REMOVE_SEEN).bind(&ids).execute(&mut tx.connection).await?;
     polity_sql::query(REMOVE_INHERITED).bind(&ids).execute(&mut tx.connection).await?;
     polity_sql::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::artifacts_removed");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::maintenance::{forget, unneeded};
 use crate::messages;
 use crate::testing::{Scratch, conversation};
 use polity_society::id::ServiceId;
@@ -55,10 +56,9 @@ async fn a_notice_passes_on_the_sources_of_the_agent_whose_words_it_contains() {
     }
 }
 
-/// The artifact `a1` belongs to the task `t-1`. In the task `t-2`, the agent `ben-2` opens it, and root gets a message
-/// with it.
-#[tokio::test]
-async fn an_artifact_passes_on_its_sources_in_another_task() {
+/// Creates the tasks `t-1` and `t-2`. The agent `ann-1` has seen the web in `t-1`, and has stored the artifact `a1`
+/// there.
+async fn with_artifact() -> Scratch {
     let scratch = Scratch::new().await;
     scratch.add_task("t-2").await;
     scratch
@@ -67,20 +67,50 @@ async fn an_artifact_passes_on_its_sources_in_another_task() {
                 VALUES ('a1', 't-1', 'ann-1', 'b1', 'image', 'image/png', 1, '{}', 1)",
         )
         .await;
-    let ben = Conversation { agent: AgentId::new("ben-2"), task: TaskId::new("t-2") };
-    let opener = ben.clone();
     scratch
-        .write(move |tx| {
+        .write(|tx| {
             Box::pin(async move {
                 let ann = conversation("ann-1");
                 read(tx, &ann, &Source::Web, "fetch_page").await?;
                 let (agent, artifact) =
                     (Holder::Agent(ann.agent.clone()), Holder::Artifact(ArtifactId::new("a1")));
-                pass(tx, &ann.task, &agent, &artifact, &Step::Agent { agent: ann.agent }).await?;
-                let step = Step::Artifact { artifact: ArtifactId::new("a1") };
-                pass(tx, &opener.task, &artifact, &Holder::Agent(opener.agent), &step).await?;
+                pass(tx, &ann.task, &agent, &artifact, &Step::Agent { agent: ann.agent }).await
+            })
+        })
+        .await;
+    scratch
+}
+
+/// The agent `ben-2` opens the artifact `a1` in the task `t-2`. Returns the holders on the way of the web to `ben-2`.
+async fn open(scratch: &Scratch) -> Vec<String> {
+    let ben = Conversation { agent: AgentId::new("ben-2"), task: TaskId::new("t-2") };
+    let opener = ben.clone();
+    scratch
+        .write(move |tx| {
+            Box::pin(async move {
+                let artifact = ArtifactId::new("a1");
+                let (from, step) = (Holder::Artifact(artifact.clone()), Step::Artifact { artifact });
+                pass(tx, &opener.task, &from, &Holder::Agent(opener.agent), &step).await
+            })
+        })
+        .await;
+    let way = way(&mut scratch.store.reader().await.unwrap(), &ben, &Source::Web).await.unwrap();
+    way.iter().map(|passed| passed.holder.to_string()).collect()
+}
+
+const HOLDERS: &str = "SELECT task || ' ' || holder FROM seen ORDER BY task, holder";
+
+/// In the task `t-2`, the agent `ben-2` opens `a1`, and root gets a message with it.
+#[tokio::test]
+async fn an_artifact_passes_on_its_sources_in_another_task() {
+    let scratch = with_artifact().await;
+    assert_eq!(open(&scratch).await, ["agent:ann-1", "artifact:a1", "agent:ben-2"]);
+    scratch
+        .write(|tx| {
+            Box::pin(async move {
                 let id = messages::next_id(tx).await?;
-                let message = rules::notice(id.clone(), opener.task, AgentId::root(), Notice::Nudge, None);
+                let task = TaskId::new("t-2");
+                let message = rules::notice(id.clone(), task, AgentId::root(), Notice::Nudge, None);
                 messages::insert(tx, &message).await?;
                 let attach = "UPDATE messages SET attachments = '[\"a1\"]'";
                 polity_sql::query(attach).execute(&mut tx.connection).await?;
@@ -89,11 +119,34 @@ async fn an_artifact_passes_on_its_sources_in_another_task() {
         })
         .await;
     assert_eq!(
-        scratch.query("SELECT task || ' ' || holder FROM seen ORDER BY task, holder").await,
+        scratch.query(HOLDERS).await,
         ["t-1 agent:ann-1", "t-1 artifact:a1", "t-2 agent:ben-2", "t-2 agent:root"]
     );
-    let mut reader = scratch.store.reader().await.unwrap();
-    let way = way(&mut reader, &ben, &Source::Web).await.unwrap();
-    let holders: Vec<String> = way.iter().map(|passed| passed.holder.to_string()).collect();
-    assert_eq!(holders, ["agent:ann-1", "artifact:a1", "agent:ben-2"]);
+}
+
+/// The task `t-2` is a fork of `t-1` and has inherited `a1`. So `a1` stays when `t-1` is forgotten.
+#[tokio::test]
+async fn an_artifact_keeps_its_sources_until_it_is_removed() {
+    let scratch = with_artifact().await;
+    scratch
+        .execute(
+            "UPDATE tasks SET state = 'idle' WHERE id = 't-1';
+            INSERT INTO inherited (task, artifact) VALUES ('t-2', 'a1')",
+        )
+        .await;
+    let oldest = forget::oldest(&mut scratch.store.reader().await.unwrap(), 0).await.unwrap().unwrap();
+    assert!(scratch.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await })).await);
+    assert_eq!(open(&scratch).await, ["artifact:a1", "agent:ben-2"]);
+    assert_eq!(scratch.query(HOLDERS).await, ["t-1 artifact:a1", "t-2 agent:ben-2"]);
+
+    // The fork has a copy of the row.
+    scratch
+        .execute(
+            "INSERT INTO seen (task, holder, source, way, since)
+                SELECT 't-2', holder, source, way, since FROM seen WHERE task = 't-1'",
+        )
+        .await;
+    let removed = BTreeSet::from([ArtifactId::new("a1")]);
+    scratch.write(move |tx| Box::pin(async move { unneeded::remove(tx, &removed).await })).await;
+    assert_eq!(scratch.query(HOLDERS).await, ["t-2 agent:ben-2"]);
 }
