@@ -262,10 +262,9 @@ async fn give_up(
 
 /// Reminds root that the person has heard nothing final.
 pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Result<(), Error> {
-    let root = Conversation { agent: AgentId::root(), task: task.clone() };
-    let open = messages::open_requests(&mut tx.connection, &root).await?;
-    let about = match open.into_iter().find(|request| request.from.is_user()) {
-        Some(request) => Some(request.id),
+    let (root, asked) = asked_by_user(tx, task).await?;
+    let about = match asked {
+        Some(request) => Some(request),
         // No request of the person is open. So the nudge is about the request to which the last message to the person
         // belongs. That message was not final, so the person still waits for more.
         None => {
@@ -278,10 +277,16 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
 
 /// Tells root to go on with the person's request after a turn that failed.
 pub(crate) async fn try_again(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Result<(), Error> {
+    let (root, asked) = asked_by_user(tx, task).await?;
+    apply::tell(tx, snapshot, task, &root.agent, Notice::TryAgain, asked).await
+}
+
+/// Returns the conversation of root in a task, and the first open request of the person in it.
+async fn asked_by_user(tx: &mut Tx, task: &TaskId) -> Result<(Conversation, Option<MessageId>), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };
     let open = messages::open_requests(&mut tx.connection, &root).await?;
-    let about = open.into_iter().find(|request| request.from.is_user()).map(|request| request.id);
-    apply::tell(tx, snapshot, task, &root.agent, Notice::TryAgain, about).await
+    let asked = open.into_iter().find(|request| request.from.is_user());
+    Ok((root, asked.map(|request| request.id)))
 }
 
 /// Makes root's last message to the person final, although root sent the message as interim.
