@@ -1,18 +1,18 @@
-//! The transaction of a turn: writes what happened, and does all next steps that need no model or outside tool.
+//! The transaction of a turn: writes what happened, and does the next steps. It ends before the first step that needs a
+//! model, an outside tool, the answer of the person, or a preparation outside the transaction.
 
 use super::bytes::{prepare_contents, put_on_disk};
 use super::call::arguments;
 use super::closing::{self, Finished, LastText};
-use super::early::{self, Next};
+use super::early::{self, Preparation, Readiness};
 use super::outside::{outside_tool, refused_worktree, settle, unknown_outcome};
 use super::service_of;
-use crate::approvals::{self, Question, Ruling};
+use crate::approvals::{self, Ruling};
 use crate::budget::Reservation;
 use crate::handles::Handles;
 use crate::rest;
 use crate::tools::{self, Context};
 use polity_artifacts::{NewArtifact, Prepared};
-use polity_decide::arguments::group_of;
 use polity_decide::budget::Reached;
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
@@ -109,7 +109,9 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Runs one transaction: writes what happened, and does all next steps that need no model or outside tool.
+/// Prepares the calls that the next steps run, as far as they are allowed, and commits the files of the agent if the
+/// turn probably ends. Then runs one transaction: writes what happened, and does the next steps. Returns the first step
+/// that the transaction could not do, or [`Step::Ended`].
 pub(super) async fn advance(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -130,12 +132,15 @@ pub(super) async fn advance(
     if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
         settle(handles, conversation, open).await?;
     }
-    let Next { contents, hires, ready } = early::next(handles, conversation, &snapshot, &ahead).await?;
+    let next = early::next(handles, conversation, &snapshot, &ahead).await?;
+    let contents = next.iter().filter(|(_, needs)| *needs == Preparation::Content);
+    let contents: Vec<&ToolCall> = contents.map(|(call, _)| *call).collect();
     let prepared = prepare_contents(handles, &snapshot, &contents).await?;
-    let no_worktree = match hires.is_empty() {
-        true => None,
-        false => refused_worktree(handles, conversation).await?,
+    let no_worktree = match next.iter().any(|(_, needs)| *needs == Preparation::Worktree) {
+        true => refused_worktree(handles, conversation).await?,
+        false => None,
     };
+    let ready = next.iter().map(|(call, _)| call.id.clone()).collect();
     let advance = Advance {
         handles: Arc::clone(handles),
         conversation: conversation.clone(),
@@ -260,13 +265,14 @@ impl Advance {
             }
             Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
             Step::RunTool(call) => {
-                match self.ruling(tx, turn, call).await? {
+                let (asker, readiness) = (&self.conversation, self.readiness(call));
+                let connection = &mut tx.connection;
+                match early::rule(connection, &self.snapshot, asker, turn, call, readiness).await? {
                     // For example, the call was not allowed before this transaction. The driver prepares it now.
-                    Ruling::Allow if !self.is_ready(call) => return Ok(Go::Stop),
+                    Ruling::Allow if readiness == Readiness::NotReady => return Ok(Go::Stop),
                     Ruling::Allow => self.run_society_tool(tx, turn, call).await?,
                     Ruling::Refuse(refusal) => self.refuse(tx, turn, call, &refusal).await?,
                     Ruling::Ask(asking) => {
-                        let asker = &self.conversation;
                         let record =
                             approvals::ask(tx, &self.snapshot, asker, self.open.id, call, asking, None)
                                 .await?;
@@ -337,30 +343,10 @@ impl Advance {
         }
     }
 
-    /// Asks the policy about a call of a society tool. If the person has already allowed this call, the person is not
-    /// asked again. The person is never asked about a call to which the agent has no right.
-    async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
-        let Some(question) = Question::of_society(call) else { return Ok(Ruling::Allow) };
-        let ruling =
-            approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;
-        let ruling = match ruling {
-            Ruling::Ask(_) if turn.is_allowed(call) => Ruling::Allow,
-            ruling => ruling,
-        };
-        // The tool itself checks the right before it runs.
-        if matches!(ruling, Ruling::Allow) && self.is_ready(call) {
-            return Ok(ruling);
-        }
-        let chain = agents::chain(&mut tx.connection, &self.conversation.agent).await?;
-        let rights = self.snapshot.settings.rights(&chain);
-        let group = group_of(&call.name);
-        let refusal = tools::not_permitted(&rights, &self.snapshot, &call.name, group.as_ref());
-        Ok(refusal.map_or(ruling, Ruling::Refuse))
-    }
-
     /// Returns whether everything is prepared for a call of a society tool.
-    fn is_ready(&self, call: &ToolCall) -> bool {
-        self.ready.contains(&call.id) || early::preparation(call, &self.snapshot).is_none()
+    fn readiness(&self, call: &ToolCall) -> Readiness {
+        let is_ready = self.ready.contains(&call.id) || early::preparation(call, &self.snapshot).is_none();
+        if is_ready { Readiness::Ready } else { Readiness::NotReady }
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
