@@ -7,7 +7,6 @@ use crate::problem::Problem;
 use crate::repository::{Author, Repository, STREAM_PREFIX};
 use crate::snapshot::{self, Difference, NextCommit, Seen};
 use polity_files::path::on_one_line;
-use polity_society::refusal::Refusal;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,10 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// them.
 const ATTEMPTS: usize = 3;
 
-/// Returns the paths that only other agents have written in turns that are still open. The paths are relative to the
-/// workspace, on one line. The runtime provides this function, because this crate does not know who wrote what.
+/// Returns the paths that only other agents have begun to write in turns that are still open, or the reason why they are
+/// not known. The paths are relative to the workspace, on one line. The runtime provides this function, because this
+/// crate does not know who wrote what.
 pub type Unfinished =
-    dyn Fn() -> Pin<Box<dyn Future<Output = Result<HashSet<String>, Refusal>> + Send>> + Send + Sync;
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<HashSet<String>, String>> + Send>> + Send + Sync;
 
 /// A workspace whose changes can be committed.
 pub(crate) struct Committed<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct Committed<'a> {
     pub(crate) directory: &'a Path,
     /// The metadata and hashes of the files that polity has read before.
     pub(crate) seen: Arc<Mutex<Seen>>,
-    /// Which paths to leave out. `None` if the commit takes all changes.
+    /// Returns the paths to leave out. `None` if the commit takes all changes.
     pub(crate) unfinished: Option<&'a Unfinished>,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Outcome {
 }
 
 impl Committed<'_> {
-    /// Commits all changes since the commit `head` but those to leave out, and sets `reference` to the new commit.
-    /// Makes no commit if there is nothing to commit.
+    /// Commits all changes since the commit `head`, except the paths that `unfinished` returns, and sets `reference` to
+    /// the new commit. Makes no commit if there is nothing to commit.
     pub(crate) async fn commit(
         &self,
         head: &str,
@@ -83,7 +83,7 @@ impl Committed<'_> {
         if let Some(unfinished) = self.unfinished.filter(|_| !changes.is_empty()) {
             // A write is recorded before it begins. So the answer names every write that the comparison may have found
             // only if polity asks after the comparison.
-            let left_out = unfinished().await.map_err(Problem::Refused)?;
+            let left_out = unfinished().await.map_err(Problem::refused)?;
             changes.retain(|(path, _)| !left_out.contains(&on_one_line(&path.to_string())));
         }
         if changes.is_empty() {

@@ -130,7 +130,7 @@ pub(super) async fn advance(
         return Ok((turn, ahead.next(max_rounds)));
     }
     if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
-        settle(handles, conversation, open).await?;
+        settle(handles, conversation, open).await;
     }
     let next = early::next(handles, conversation, &snapshot, &ahead).await?;
     let contents = next.iter().filter(|(_, needs)| *needs == Preparation::Content);

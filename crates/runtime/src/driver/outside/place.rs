@@ -70,38 +70,32 @@ pub(in crate::driver) async fn refused_worktree(
     })
 }
 
-/// Commits what an agent has changed in its workspace. Leaves out the files that only other agents have written in
-/// turns that are still open. A failure is only logged. What is not committed stays on disk, and the commit at the end
-/// of a later turn includes it.
-pub(in crate::driver) async fn settle(
-    handles: &Handles,
-    conversation: &Conversation,
-    open: &OpenTurn,
-) -> Result<(), Error> {
+/// Commits what an agent has changed in its workspace. Leaves out the files that only other agents have begun to write
+/// in turns that are still open. A failure is only logged. What is not committed stays on disk, and the commit at the
+/// end of a later turn includes it.
+pub(in crate::driver) async fn settle(handles: &Handles, conversation: &Conversation, open: &OpenTurn) {
+    if let Err(reason) = try_settle(handles, conversation, open).await {
+        tracing::warn!(agent = %conversation.agent, %reason, "failed to commit what an agent changed");
+    }
+    polity_points::point!("outside::settled");
+}
+
+async fn try_settle(handles: &Handles, conversation: &Conversation, open: &OpenTurn) -> Result<(), String> {
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(()) };
-    let caller = caller(handles, conversation).await?;
+    let caller = caller(handles, conversation).await.map_err(|error| in_full(&error))?;
     let (store, settling) = (handles.store.clone(), caller.clone());
     let unfinished = move || {
         let (store, caller) = (store.clone(), settling.clone());
-        async move {
-            written_by_others(&store, &caller).await.map_err(|error| Refusal::ToolFailed {
-                tool: "workspace".to_owned(),
-                reason: in_full(&error),
-            })
-        }
-        .boxed()
+        async move { begun_by_others(&store, &caller).await.map_err(|error| in_full(&error)) }.boxed()
     };
-    if let Err(refusal) = workspaces.settle(&caller, open.id, &unfinished, &handles.draining).await {
-        tracing::warn!(agent = %conversation.agent, ?refusal, "failed to commit what an agent changed");
-    }
-    polity_points::point!("outside::settled");
-    Ok(())
+    let settled = workspaces.settle(&caller, open.id, &unfinished, &handles.draining).await;
+    settled.map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// Returns the paths that other agents have written in turns that are still open, in the workspace in which the caller
-/// works. A path that the open turn of the caller has written, too, is not among them. What commands wrote is not
-/// recorded, so it is not among them either.
-async fn written_by_others(store: &Store, caller: &Caller) -> Result<HashSet<String>, Error> {
+/// Returns the paths that other agents have begun to write in turns that are still open, in the workspace in which the
+/// caller works. A path that the open turn of the caller has begun to write, too, is not among them. What commands
+/// wrote is not recorded, so it is not among them either.
+async fn begun_by_others(store: &Store, caller: &Caller) -> Result<HashSet<String>, Error> {
     let mut reader = store.reader().await?;
     let mut writing = records::writing(&mut reader, &caller.task).await?;
     let own = writing.remove(&caller.agent).unwrap_or_default();

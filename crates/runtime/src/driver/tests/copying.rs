@@ -11,7 +11,7 @@ use polity_workspaces::Workspaces;
 use std::path::PathBuf;
 
 /// Returns `tools` together with the outside tools of a society that has workspaces.
-fn with_workspaces(world: &World, tools: Vec<FakeTool>) -> Hands {
+pub(super) fn with_workspaces(world: &World, tools: Vec<FakeTool>) -> Hands {
     let workspaces = world.directory.path().join("workspaces");
     let views = Arc::new(Views::new(&workspaces));
     hands(tools).in_workspaces(Arc::new(Workspaces::new(workspaces))).with_views(views)

@@ -1,6 +1,6 @@
 //! Tests of the commit at the end of a turn.
 
-use super::copying::{drive, file};
+use super::copying::{drive, file, with_workspaces};
 use super::*;
 use std::process::Command;
 
@@ -62,4 +62,34 @@ async fn a_commit_leaves_out_what_only_others_are_writing_in_the_same_workspace(
     let list = ["ls-tree", "-r", "--name-only", "main"];
     let listed = Command::new("git").arg("-C").arg(repository).args(list).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "also in a worktree\nmine\nof both\n");
+}
+
+/// A commit may fail because the database cannot be read: here, the place of the workspace becomes unreadable during the
+/// last model call.
+#[tokio::test]
+async fn a_turn_ends_even_if_its_changes_cannot_be_committed() {
+    let world = World::new().await;
+    world.say("user", "root", json!("write")).await;
+    let (store, first) = (world.store.clone(), AtomicBool::new(true));
+    let script = ScriptedModel::function(move |_| {
+        let (store, is_first) = (store.clone(), first.swap(false, Ordering::SeqCst));
+        Box::pin(async move {
+            if is_first {
+                return Say::Call("scribble", json!({}));
+            }
+            let damage = store.write(|tx| {
+                Box::pin(async move {
+                    let damaged = "UPDATE tasks SET workspace = 'damaged'";
+                    polity_sql::query(damaged).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            });
+            damage.await.unwrap();
+            Say::Text("written")
+        })
+    });
+    let tool = FakeTool::returns("scribble", Ok(Output::json(json!({}))));
+    let handles = world.handles(script, with_workspaces(&world, vec![tool]));
+    run(&handles, &world.of("root"), &CancellationToken::new()).await.unwrap();
+    assert_eq!(world.query("SELECT state FROM turns").await, ["done"]);
 }

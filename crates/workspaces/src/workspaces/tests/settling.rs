@@ -4,7 +4,6 @@ use super::{World, git, read, task, write, writing};
 use crate::workspaces::{Settled, Workspaces};
 use futures::FutureExt;
 use polity_society::id::TurnId;
-use polity_society::refusal::Refusal;
 use polity_society::workspace::{Access, Place, Root};
 use std::collections::HashSet;
 use std::fs;
@@ -262,10 +261,7 @@ async fn if_nobody_knows_who_is_writing_the_next_turn_commits() {
     let agent = world.shared("ann-1");
     let directory = world.open(&agent).await.directory;
     write(&directory, "f", "1");
-    let unknown = || {
-        let refusal = Refusal::ToolFailed { tool: "workspace".to_owned(), reason: "no database".to_owned() };
-        std::future::ready(Err(refusal)).boxed()
-    };
+    let unknown = || std::future::ready(Err("no database".to_owned())).boxed();
     let settled = world.all.settle(&agent, TurnId::new(1), &unknown, &CancellationToken::new()).await;
     assert_eq!(super::reason(settled), "no database");
     assert_eq!(world.log("main").len(), 1);
