@@ -112,8 +112,9 @@ pub async fn result_of(
     query.bind(call.as_str()).fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-/// Returns the paths of files that agents of a task have written with tools in turns that are still open. A write
-/// counts from the moment at which its call begins. Each path is relative to the workspace of its agent, on one line.
+/// Returns the paths of files that agents of a task have begun to write with tools in turns that are still open. A path
+/// counts from the start of its call to the end of the turn, even if the call is refused after its start. Each path is
+/// relative to the workspace of its agent, on one line.
 pub async fn writing(
     connection: &mut Connection,
     task: &TaskId,

@@ -17,14 +17,14 @@ use std::fmt;
 
 const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO NOTHING";
-/// Gives a holder the sources of another holder. If this other holder is an artifact `?6` of another task, its sources
-/// are noted in that task. The artifacts of a forked task keep their task, but their sources are also noted in the fork.
+/// Gives a holder the sources of another holder. If this other holder is an artifact `?6` of another task, the rows of
+/// its sources have that task. The artifacts of a forked task keep their task, but the fork has a copy of the rows.
 const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT ?1, ?3, source, ?4, ?5 FROM seen
     WHERE holder = ?2 AND task IN (?1, (SELECT task FROM artifacts WHERE id = ?6)) ON CONFLICT DO NOTHING";
 /// Gives the receiver of a message the sources that the writer had seen when the message was sent, and the sources of
 /// the attachments. The writer is usually the sender. The system sends notices, and some of them quote an agent. Then
-/// this agent is the writer. For an attachment that belongs to another task, the sources are noted in that task.
+/// this agent is the writer. For an attachment that belongs to another task, the rows of its sources have that task.
 const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT s.task, 'agent:' || m.receiver, s.source,
         json_object('by', 'message', 'from', m.writer, 'message', m.id), ?2
@@ -41,8 +41,8 @@ const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     JOIN seen s ON s.task IN (m.task, f.task) AND s.holder = 'artifact:' || a.value
     WHERE m.id = ?1 ON CONFLICT DO NOTHING";
 const OF: &str = "SELECT source FROM seen WHERE task = ?1 AND holder = ?2 ORDER BY source";
-/// The step by which content of a source reached a holder, and the task in which the step is noted. Finds the task of
-/// an artifact `?4` as [`PASS`] does.
+/// The step by which content of a source reached a holder, and the task of the row. Finds the task of an artifact `?4`
+/// as [`PASS`] does.
 const STEP: &str = "SELECT task, way FROM seen WHERE holder = ?2 AND source = ?3
     AND task IN (?1, (SELECT task FROM artifacts WHERE id = ?4)) ORDER BY task <> ?1 LIMIT 1";
 

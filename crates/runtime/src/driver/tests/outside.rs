@@ -311,7 +311,8 @@ async fn a_call_that_is_refused_passes_no_sources_on() {
 
 /// A merge shows the names of files to the agent that merges, and a conflict also shows parts of the files. So the
 /// agent has seen what the workspace has seen. If the workspace is a directory of the person, the agent has also seen
-/// its files.
+/// its files. In the last case, the merge is refused for another reason. Then it shows nothing of the files of the
+/// person; but each call that may change files counts as having seen what the workspace has seen, even if it is refused.
 #[tokio::test]
 async fn an_agent_has_seen_the_files_that_a_merge_shows() {
     let tool =
