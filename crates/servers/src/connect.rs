@@ -73,8 +73,9 @@ impl ClientHandler for Handler {
 }
 
 /// Connects to a server. Tries the current generation of the protocol first. If the server answers that it does not
-/// know this generation, the MCP library changes to the previous generation. Some servers of the previous generation do
-/// not answer, but end. For them, a second attempt begins with the previous generation.
+/// know this generation, or does not answer within ten seconds, the MCP library changes to the previous generation. Some
+/// servers of the previous generation do not answer, but end. For them, a second attempt begins with the previous
+/// generation.
 pub(crate) async fn connect(server: &Server, last: &LastLine) -> Result<Opened, String> {
     let current = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],

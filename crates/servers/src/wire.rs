@@ -3,7 +3,7 @@
 use crate::bounds::Bounds;
 use crate::pace::Pace;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
 use std::pin::Pin;
@@ -74,7 +74,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
 }
 
 /// Wraps the transport that carries the messages of one server. Slows down a server that sends too many messages. Drops
-/// requests of a server that does not read the answers.
+/// requests of a server that does not read the answers. Drops late answers to the first requests of the handshake.
 pub(crate) struct Paced<T> {
     inner: T,
     pace: Pace,
@@ -84,6 +84,9 @@ pub(crate) struct Paced<T> {
     /// Each message that is being written holds a clone, so the reference count tells how many messages are not
     /// written yet.
     unsent: Arc<()>,
+    /// The requests of the handshake, in order. If a server does not answer the first request in time, the library sends
+    /// another one. If the answer to the first request comes after that, the library ends the handshake as failed.
+    handshake: Vec<RequestId>,
     /// Cancelled when the connection has ended, or when the library drops this transport.
     ended: CancellationToken,
     _at_the_latest: DropGuard,
@@ -94,11 +97,19 @@ impl<T> Paced<T> {
     pub(crate) fn new(inner: T, bounds: &Bounds, ended: CancellationToken) -> Self {
         let pace = Pace::new(bounds.messages, bounds.message_every);
         let guard = ended.clone().drop_guard();
-        Self { inner, pace, held: None, unsent: Arc::new(()), ended, _at_the_latest: guard }
+        let (unsent, handshake) = (Arc::new(()), Vec::new());
+        Self { inner, pace, held: None, unsent, handshake, ended, _at_the_latest: guard }
     }
 
     fn is_unwelcome(&self, message: &ServerJsonRpcMessage) -> bool {
-        matches!(message, JsonRpcMessage::Request(_)) && Arc::strong_count(&self.unsent) > MOST_UNSENT
+        let answered = match message {
+            JsonRpcMessage::Request(_) => return Arc::strong_count(&self.unsent) > MOST_UNSENT,
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Notification(_) => None,
+        };
+        let Some((_last, earlier)) = self.handshake.split_last() else { return false };
+        answered.is_some_and(|id| earlier.contains(id))
     }
 }
 
@@ -109,6 +120,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Paced<T> {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &message
+            && let ClientRequest::DiscoverRequest(_) | ClientRequest::InitializeRequest(_) = &request.request
+        {
+            self.handshake.push(request.id.clone());
+        }
         let unsent = Arc::clone(&self.unsent);
         let sending = self.inner.send(message);
         async move {

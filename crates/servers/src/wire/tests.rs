@@ -1,7 +1,8 @@
-//! Tests with a server that sends requests and does not read the answers.
+//! Tests with a server that does not read the answers to its requests, and with a server that starts slowly.
 
 use super::*;
-use rmcp::model::{ClientResult, EmptyResult, RequestId};
+use rmcp::model::{ClientResult, EmptyResult, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _};
 use serde_json::json;
 use std::convert::Infallible;
 
@@ -55,4 +56,55 @@ async fn answers_that_a_server_does_not_read_are_bounded() {
     assert_eq!(unsent.len(), MOST_UNSENT);
     unsent.clear();
     assert!(paced.receive().await.is_some());
+}
+
+/// The transport of a server of the previous generation that starts slowly. The server reads nothing until the library
+/// has sent the second request of the handshake. Then it answers both requests, in order.
+#[derive(Default)]
+struct Slow {
+    asked: Vec<RequestId>,
+    answered: usize,
+}
+
+impl Transport<RoleClient> for Slow {
+    type Error = Infallible;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = message {
+            self.asked.push(request.id);
+        }
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        let answer = match (self.asked.as_slice(), self.answered) {
+            ([discover, _], 0) => json!({
+                "jsonrpc": "2.0", "id": discover, "error": {"code": -32601, "message": "Method not found"}
+            }),
+            ([_, initialize], 1) => json!({"jsonrpc": "2.0", "id": initialize, "result": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "slow", "version": "1"}
+            }}),
+            _ => std::future::pending().await,
+        };
+        self.answered += 1;
+        Some(serde_json::from_value(answer).unwrap())
+    }
+
+    async fn close(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_slowly_is_connected_at_the_first_attempt() {
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let paced = Paced::new(Slow::default(), &Bounds::default(), CancellationToken::new());
+    let connected = Box::pin(().serve_with_lifecycle(paced, mode)).await;
+    assert!(connected.is_ok(), "{:?}", connected.err());
 }
