@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{rows, serve, served, told, wait_until};
 use crate::support::hiring::{Gate, boss_and_worker};
-use crate::support::{app, events, json_lines, last_asked, run, service, start};
+use crate::support::{app, events, home, json_lines, last_asked, run, service, start};
 
 /// Returns the number of messages that the user has not been shown.
 #[track_caller]
@@ -60,6 +60,25 @@ fn a_resumed_run_tries_again_if_no_model_could_be_used() {
     // The task is answered, so the next run has nothing to try.
     run(&polity, &["--resume"]).expect_code(0);
     assert_eq!((server.requests().len(), rows(&polity, &["tasks"]).len()), (1, 1));
+}
+
+/// The server answers at once, so root sometimes fails again before the command looks at the task.
+#[test]
+fn a_resumed_run_names_the_next_try_also_if_the_server_refuses_the_key() {
+    let server = ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "no such key"}})));
+    let polity = home(&server, &json!({}));
+    let check = |arguments: &[&str]| {
+        let failed = run(&polity, arguments).expect_code(5).stderr;
+        let part = "`polity run --data data --resume` tries again";
+        assert!(failed.contains(part), "{part} is not in {failed}");
+        assert!(!failed.contains("nothing was left to do"), "{failed}");
+    };
+    check(&["what?"]);
+    check(&["--resume"]);
+    let _daemon = serve(&polity);
+    check(&["--resume"]);
+    check(&["--resume"]);
+    assert_eq!(server.requests().len(), 4, "each run must ask the model once");
 }
 
 #[test]

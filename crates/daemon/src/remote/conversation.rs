@@ -9,7 +9,8 @@ use super::words::now;
 use crate::failure::{self, Failure};
 use crate::output::foot::columns;
 use crate::output::{Foot, Form, Page, complain, one_line, outcome_in_words, print_json, print_on};
-pub(crate) use known_failure::Ended;
+use crate::suggested::repeating;
+pub(crate) use known_failure::Resumable;
 use known_failure::tell_known_failure;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -348,21 +349,30 @@ impl<'a> Telling<'a> {
         Ok(if terminal.look().await? { Asks::AboutCall } else { Asks::Nothing })
     }
 
-    /// Prints the open questions of all tasks, and how the last task ended; returns the exit code. `ended` says when it
-    /// ended.
-    pub(crate) async fn tell_outcome(&mut self, outcome: Outcome, ended: Ended) -> Result<u8, Failure> {
+    /// Prints the open questions of all tasks, and how the last task ended; returns the exit code. `resumable` says
+    /// whether `polity run --resume` would let root try again in the last task.
+    pub(crate) async fn tell_outcome(
+        &mut self,
+        outcome: Outcome,
+        resumable: Resumable,
+    ) -> Result<u8, Failure> {
         // A message may have arrived between the last check for messages and the check for the outcome, so check for
         // messages again.
         self.show_unshown(i64::MAX).await?;
         let Some((last, others)) = self.tasks.split_last() else { return Ok(failure::exit_code(outcome)) };
-        if self.form == Form::Text {
-            self.tell_questions(others, last, outcome).await?;
-            if outcome == Outcome::NoModel && !self.has_printed {
-                tell_known_failure(self.client, last, ended).await;
-                return Ok(failure::exit_code(outcome));
-            }
+        if self.form == Form::Json {
+            return tell_outcome(self.client, last, outcome, self.form).await;
         }
-        tell_outcome(self.client, last, outcome, self.form).await
+        self.tell_questions(others, last, outcome).await?;
+        if outcome == Outcome::NoModel && !self.has_printed {
+            tell_known_failure(self.client, last, resumable).await;
+            return Ok(failure::exit_code(outcome));
+        }
+        let code = tell_outcome(self.client, last, outcome, self.form).await?;
+        if (outcome, resumable) == (Outcome::NoModel, Resumable::Yes) {
+            complain(&repeating("`polity run --resume` tries again"));
+        }
+        Ok(code)
     }
 
     /// Prints the open questions of the other tasks, each below the title of its task. If the last task asks too, the

@@ -2,19 +2,16 @@
 //! left to do, and returns the exit code.
 
 use super::approvals::terminal::Answerable;
-use super::conversation::{Ended, Telling, asking_tasks, unshown};
+use super::conversation::{Resumable, Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
-use crate::output::{Form, Output, complain};
-use crate::suggested::repeating;
+use crate::output::{Output, complain};
 use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{
-    AgentFilter, Entry, Event, EventFilter, MAX_PAGE, Outcome, TaskFilter, TaskState, TaskView,
-};
+use polity_view::{AgentFilter, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -92,8 +89,8 @@ struct Begun {
     /// Number of tasks of which something may still be printed. If there are several, each message is printed below
     /// the title of its task.
     talking: usize,
-    /// When the last task ended, if it ends at all.
-    ended: Ended,
+    /// The latest task, if this run was to resume work and found none.
+    nothing_left: Option<TaskId>,
 }
 
 impl Run<'_> {
@@ -107,6 +104,9 @@ impl Run<'_> {
         tell: &watch::Sender<Option<TaskId>>,
     ) -> Result<u8, Failure> {
         let begun = self.begin(text).await?;
+        if let Some(latest) = &begun.nothing_left {
+            self.output.nothing_left(latest);
+        }
         tell.send_replace(begun.tasks.last().cloned());
         tokio::select! {
             code = self.print(&begun) => code,
@@ -117,10 +117,11 @@ impl Run<'_> {
     async fn begin(&self, text: Option<String>) -> Result<Begun, Failure> {
         let root = AgentId::root();
         let client = &self.client.waiting_aloud(complain);
+        let mut trying = Vec::new();
         if text.is_none() {
             client.steer(&root, SteerAction::Resume, Scope::Subtree).await?;
             if let Some(latest) = latest_task(client).await? {
-                client.try_task(&latest.id).await?;
+                trying = client.try_task(&latest.id).await?.agents;
             }
         }
         polity_points::point!("run::begun");
@@ -147,15 +148,11 @@ impl Run<'_> {
             let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
             // The last task may have ended before this command began. Then its answer may still be unprinted.
             let nothing_to_print = left.is_empty() && unshown(client, Some(&latest.id)).await?.is_empty();
-            if nothing_open && nothing_to_print && latest.state == TaskState::Idle {
-                self.output.nothing_left(&latest.id);
-            }
+            // If root tries again, it may have failed again by now, and another client may have shown the failure.
+            let nothing_done = trying.is_empty() && nothing_open && latest.state == TaskState::Idle;
+            let nothing_left = (nothing_done && nothing_to_print).then(|| latest.id.clone());
             let talking = left.len();
-            let ended = match latest.state {
-                TaskState::Idle => Ended::Before,
-                TaskState::Open => Ended::Meanwhile,
-            };
-            return Ok(Begun { tasks: with_last(left, latest.id), talking, ended });
+            return Ok(Begun { tasks: with_last(left, latest.id), talking, nothing_left });
         };
         if root_is_paused(client).await? {
             return Err(Failure::RootPaused(match self.others {
@@ -174,7 +171,7 @@ impl Run<'_> {
         };
         let task = post(self.client, letter, &self.arguments.attach).await?.task;
         let tasks = with_last(left, task);
-        Ok(Begun { talking: tasks.len(), tasks, ended: Ended::Meanwhile })
+        Ok(Begun { talking: tasks.len(), tasks, nothing_left: None })
     }
 
     /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last task.
@@ -214,11 +211,7 @@ impl Run<'_> {
             Some(_) | None => telling.follow(self.since, filter, show_event).await?,
         };
         polity_points::point!("run::idle");
-        let code = telling.tell_outcome(outcome, begun.ended).await?;
-        if (outcome, begun.ended, self.output.form()) == (Outcome::NoModel, Ended::Meanwhile, Form::Text) {
-            complain(&repeating("`polity run --resume` tries again"));
-        }
-        Ok(code)
+        telling.tell_outcome(outcome, Resumable::Yes).await
     }
 }
 
@@ -269,7 +262,76 @@ fn with_last(mut tasks: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::tasks;
     use super::*;
+    use crate::output::Form;
+    use axum::http::Uri;
+    use axum::routing::{get, post};
+    use axum::{Json, Router};
+    use polity_view::{MessagePage, NowView, Outcome, Steered, TaskPage};
+    use std::future::ready;
+
+    /// Returns the routes of a daemon whose only task is idle, because no model could be used in it. All its messages
+    /// were shown. `trying` are the agents that try again.
+    fn idle_without_model(trying: Vec<AgentId>) -> Router {
+        let id = TaskId::new("t-1");
+        let outcome = Some(Outcome::NoModel);
+        let task = TaskView { id, state: TaskState::Idle, outcome, ..tasks()[0].clone() };
+        let tasks = move |uri: Uri| {
+            let wants_open = uri.query().is_some_and(|query| query.contains("state=open"));
+            let tasks = if wants_open { Vec::new() } else { vec![task.clone()] };
+            ready(Json(TaskPage { tasks, next: None }))
+        };
+        let now = || {
+            ready(Json(NowView {
+                at: 0,
+                as_of: 0,
+                running: true,
+                working: Vec::new(),
+                working_total: 0,
+                at_work_total: 0,
+                stuck: Vec::new(),
+                stuck_total: 0,
+            }))
+        };
+        Router::new()
+            .route("/api/agents/root/resume", post(|| ready(Json(Steered { agents: Vec::new() }))))
+            .route("/api/tasks", get(tasks))
+            .route("/api/tasks/t-1/try", post(move || ready(Json(Steered { agents: trying.clone() }))))
+            .route("/api/now", get(now))
+            .route("/api/messages", get(|| ready(Json(MessagePage { messages: Vec::new(), next: None }))))
+    }
+
+    /// A server that refuses at once lets root fail again before the command looks at the task.
+    #[tokio::test]
+    async fn a_resumed_run_in_which_root_tries_again_has_something_to_do() {
+        let check = async |trying: Vec<AgentId>, expect: Option<TaskId>| {
+            let client = Client::in_process(idle_without_model(trying)).unwrap();
+            let arguments = RunArguments {
+                prompt: None,
+                resume: true,
+                attach: Vec::new(),
+                service: None,
+                workspace: None,
+                config: None,
+                data: None,
+                json: false,
+                timeout: None,
+            };
+            let run = Run {
+                client: &client,
+                output: &Output::new(Form::Text),
+                arguments: &arguments,
+                data: Path::new("data"),
+                others: Others::OfTheDaemon,
+                since: 0,
+            };
+            let begun = run.begin(None).await.unwrap();
+            assert_eq!((begun.tasks, begun.nothing_left), (vec![TaskId::new("t-1")], expect));
+        };
+        check(Vec::new(), Some(TaskId::new("t-1"))).await;
+        check(vec![AgentId::root()], None).await;
+    }
 
     #[test]
     fn the_latest_task_is_the_last() {

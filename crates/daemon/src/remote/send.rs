@@ -1,6 +1,6 @@
 //! `polity send`: sends a message to root or another agent and, with `--wait`, prints the messages that come back.
 
-use super::conversation::{Awaited, Ended, Telling, tell_outcome};
+use super::conversation::{Awaited, Resumable, Telling, tell_outcome};
 use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
@@ -190,7 +190,8 @@ async fn wait(client: &Client, awaiting: Awaiting<'_>) -> Result<u8, Failure> {
         // The outcome of the task may be that of an earlier prompt.
         return tell_outcome(client, task, Outcome::Unanswered, form).await;
     }
-    telling.tell_outcome(outcome, Ended::Meanwhile).await
+    // `polity run --resume` tries again only in the latest task, and this task may be an earlier one.
+    telling.tell_outcome(outcome, Resumable::No).await
 }
 
 /// Returns a warning if an agent is paused, because it will not answer until it is resumed.

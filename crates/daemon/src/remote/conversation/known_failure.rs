@@ -7,40 +7,38 @@ use polity_client::Client;
 use polity_society::id::TaskId;
 use polity_view::{Fact, Why, WhyFilter, WhyRemedy};
 
-/// Whether a task ended before the command that prints its outcome.
+/// Whether `polity run --resume` would let root try again in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Before the command began.
-    Before,
-    /// While the command was running.
-    Meanwhile,
+pub(crate) enum Resumable {
+    Yes,
+    No,
 }
 
 /// Tells why no model could be used in a task, and how to try again. This command has not printed the message about it,
 /// because an earlier command or another process has shown the message.
-pub(super) async fn tell_known_failure(client: &Client, task: &TaskId, ended: Ended) {
+pub(super) async fn tell_known_failure(client: &Client, task: &TaskId, resumable: Resumable) {
     // Without the explanation, the text still tells what happened.
     let why = client.why(task.as_str(), &WhyFilter::default()).await.unwrap_or_default();
-    for line in known_failure_in_words(task, &why, ended, Process::after(client)) {
+    for line in known_failure_in_words(task, &why, resumable, Process::after(client)) {
         complain(&line);
     }
 }
 
-fn known_failure_in_words(task: &TaskId, why: &Why, ended: Ended, process: Process) -> Vec<String> {
+/// Describes the failure and its remedies, the best remedy first.
+fn known_failure_in_words(task: &TaskId, why: &Why, resumable: Resumable, process: Process) -> Vec<String> {
     let cause = why.chain.iter().find_map(|fact| match fact {
         Fact::TurnFailed { reason, .. } => Some(format!(": {reason}")),
         _ => None,
     });
-    let then = match ended {
-        // Nobody knows whether a model can be used now.
-        Ended::Before => " at that time",
-        Ended::Meanwhile => "",
-    };
     let cause = cause.unwrap_or_default();
     let mut lines = vec![
-        format!("{task} ended, because no model could be used{then}{cause}"),
+        format!("{task} ended, because no model could be used{cause}"),
         "polity does not ask again by itself; to try again:".to_owned(),
     ];
+    if resumable == Resumable::Yes {
+        // Unlike a fork, this needs no daemon, and the agents keep the files of the task.
+        lines.push(format!("→ {}", repeating("let root try again: polity run --resume")));
+    }
     let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
     // The remedy that runs the turn again comes last in an explanation.
     for remedy in why.remedies.iter().rev().filter(again) {
@@ -63,14 +61,15 @@ mod tests {
         let again = WhyRemedy::RunAgain { agent: root(), task: task.clone(), turn: 3, service: None };
         let write = WhyRemedy::Write { agent: root(), task: task.clone() };
         let why = Why { chain: vec![failed], remedies: vec![write, again] };
-        let words = |ended, process| known_failure_in_words(&task, &why, ended, process).join("\n");
-        insta::assert_snapshot!(words(Ended::Before, Process::Nothing), @r"
-        t-1 ended, because no model could be used at that time: server unreachable
+        let words = |resumable, process| known_failure_in_words(&task, &why, resumable, process).join("\n");
+        insta::assert_snapshot!(words(Resumable::Yes, Process::Nothing), @r"
+        t-1 ended, because no model could be used: server unreachable
         polity does not ask again by itself; to try again:
+        → let root try again: polity run --resume
         → start polity serve, then run turn 3 of root again: polity fork t-1 --turn 3
         → start polity serve, then write again: polity send --to root --task t-1 …
         ");
-        insta::assert_snapshot!(words(Ended::Meanwhile, Process::Daemon), @r"
+        insta::assert_snapshot!(words(Resumable::No, Process::Daemon), @r"
         t-1 ended, because no model could be used: server unreachable
         polity does not ask again by itself; to try again:
         → run turn 3 of root again: polity fork t-1 --turn 3
