@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -28,6 +29,10 @@ const AHEAD: usize = 1_000;
 /// because it cannot use its disk or is shutting down. With the pauses between them, these attempts take 1.5 seconds.
 const REFUSALS: u32 = 5;
 
+/// A stream holds if it has brought an event or a glimpse, or if it is still open after this time. A daemon that cannot
+/// read its events opens each stream and ends it at once, so an open stream alone proves nothing.
+const HOLDS: Duration = Duration::from_secs(1);
+
 /// What a [`Follow`] yields.
 #[derive(Debug)]
 pub enum Followed {
@@ -35,9 +40,9 @@ pub enum Followed {
     Entry(Box<Entry>),
     /// What an agent is doing at this moment; only from [`Client::follow_live`]. Glimpses may be lost.
     Glimpse(Box<Glimpse>),
-    /// The stream has connected to a daemon, for the first time or after its connection broke. Or the stream has
-    /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
-    /// should load the current state again.
+    /// The stream has connected to a daemon, for the first time or after its connection broke; after [`Self::Lost`],
+    /// only once the new connection holds. Or the stream has skipped events, because the data directory was replaced or
+    /// old events were deleted. In both cases, the reader should load the current state again.
     Connected,
     /// The daemon is gone or keeps refusing, or none was there when the stream began. When a daemon answers again, the
     /// stream continues with it. [`Loss::words`] tells the person.
@@ -136,7 +141,7 @@ impl Told {
 struct Follower {
     client: Client,
     told: Told,
-    /// Number of failed attempts since the daemon last sent something.
+    /// Number of failed attempts since the last stream that held.
     attempts: u32,
     filter: EventFilter,
     live: Live,
@@ -197,45 +202,75 @@ impl Follower {
     /// Reads one stream until it ends.
     async fn stream(&mut self) -> Result<(), End> {
         let (door, mut response) = self.open().await.map_err(End::Unreached)?;
-        if self.told == Told::Loss {
-            self.told = Told::Nothing;
-            self.attempts = 0;
-        }
-        let transport = &self.client.transport;
-        self.tell.send(Followed::Connected).await?;
+        let holds_at = Instant::now() + HOLDS;
+        let mut holds = false;
+        self.say_connected().await?;
         let mut parser = Parser::default();
         loop {
-            let chunk = match tokio::time::timeout(SILENCE, response.chunk()).await {
+            let chunk = tokio::select! {
+                chunk = tokio::time::timeout(SILENCE, response.chunk()) => chunk,
+                () = tokio::time::sleep_until(holds_at), if !holds => {
+                    holds = true;
+                    self.note_that_it_holds().await?;
+                    continue;
+                }
+            };
+            let chunk = match chunk {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => return Ok(()),
-                Ok(Err(error)) => return Err(End::Broken(transport.broken(&door, &error))),
+                Ok(Err(error)) => return Err(End::Broken(self.client.transport.broken(&door, &error))),
                 Err(_) => {
                     let reason = "the stream was silent for too long".to_owned();
                     return Err(End::Broken(Error::Lost { url: door.url.to_string(), reason }));
                 }
             };
             let unreadable = |reason| End::Broken(Error::Unreadable { url: door.url.to_string(), reason });
-            self.attempts = 0;
             let frames = parser.push(&chunk).map_err(|error| unreadable(error.to_string()))?;
             for frame in frames {
                 match told(&frame).map_err(&unreadable)? {
                     FrameContent::Event(entry) => {
                         if let Some(entry) = self.seen.pass(*entry) {
+                            holds = true;
+                            self.note_that_it_holds().await?;
                             self.tell.send(Followed::Entry(Box::new(entry))).await?;
                         }
                     }
-                    FrameContent::Glimpse(glimpse) => match self.tell.try_send(Followed::Glimpse(glimpse)) {
-                        // Drop the glimpse if the reader is too slow and its queue is full. Events are never dropped.
-                        Ok(()) | Err(TrySendError::Full(_)) => {}
-                        Err(TrySendError::Closed(_)) => return Err(End::Unheard),
-                    },
+                    FrameContent::Glimpse(glimpse) => {
+                        holds = true;
+                        self.note_that_it_holds().await?;
+                        match self.tell.try_send(Followed::Glimpse(glimpse)) {
+                            // Drop the glimpse if the reader is too slow and its queue is full. Events are never
+                            // dropped.
+                            Ok(()) | Err(TrySendError::Full(_)) => {}
+                            Err(TrySendError::Closed(_)) => return Err(End::Unheard),
+                        }
+                    }
                     FrameContent::Reset { after } => {
                         self.seen = Seen(after);
-                        self.tell.send(Followed::Connected).await?;
+                        self.say_connected().await?;
                     }
                 }
             }
         }
+    }
+
+    /// Tells the reader that the stream is connected. If the reader was told of a loss, this waits until the stream
+    /// holds.
+    async fn say_connected(&self) -> Result<(), End> {
+        if self.told == Told::Nothing {
+            self.tell.send(Followed::Connected).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the current stream holds. Ends the loss that the reader was told of.
+    async fn note_that_it_holds(&mut self) -> Result<(), End> {
+        self.attempts = 0;
+        if self.told == Told::Loss {
+            self.told = Told::Nothing;
+            self.say_connected().await?;
+        }
+        Ok(())
     }
 
     async fn open(&self) -> Result<(Door, Response), Error> {
@@ -286,7 +321,16 @@ fn told(frame: &Frame) -> Result<FrameContent, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+    use axum::routing::get;
+    use futures::stream;
     use polity_view::Event;
+    use std::future::ready;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     fn frame(event: &str, data: &str) -> Frame {
         Frame { id: None, event: event.to_owned(), data: data.to_owned() }
@@ -316,11 +360,48 @@ mod tests {
     /// For example, the database cannot be read when the stream begins.
     #[tokio::test]
     async fn the_reader_is_told_that_the_daemon_keeps_refusing() {
-        let refuses = async || axum::http::StatusCode::SERVICE_UNAVAILABLE;
-        let routes = axum::Router::new().route("/api/events", axum::routing::get(refuses));
+        let refuses = async || StatusCode::SERVICE_UNAVAILABLE;
+        let routes = Router::new().route("/api/events", get(refuses));
         let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
         let first = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
         assert!(matches!(first, Ok(Some(Followed::Lost(Loss::Unreadable)))), "{first:?}");
+    }
+
+    /// The daemon opens each stream, sends at most the line that begins it, and ends it.
+    #[tokio::test(start_paused = true)]
+    async fn the_reader_is_told_once_of_streams_that_break_before_they_bring_anything() {
+        for beginning in ["", "retry: 1000\n\n"] {
+            let routes = Router::new().route("/api/events", get(move || ready(beginning)));
+            let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
+            let end = Instant::now() + Duration::from_secs(600);
+            let (mut connected, mut lost) = (0, 0);
+            while let Ok(followed) = tokio::time::timeout_at(end, follow.next()).await {
+                match followed {
+                    Some(Followed::Connected) if lost == 0 => connected += 1,
+                    Some(Followed::Lost(Loss::Unreadable)) => lost += 1,
+                    other => panic!("{other:?} after {connected} connections and {lost} losses"),
+                }
+            }
+            assert_eq!((connected, lost), (REFUSALS, 1), "{beginning:?}");
+        }
+    }
+
+    /// The daemon refuses for a while. Its next stream stays open, but nothing happens.
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_that_stays_open_ends_a_loss() {
+        let count = Arc::new(AtomicU32::new(0));
+        let answer = move || {
+            ready(match count.fetch_add(1, Ordering::Relaxed) {
+                0..REFUSALS => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                _ => Body::from_stream(stream::pending::<std::io::Result<&str>>()).into_response(),
+            })
+        };
+        let routes = Router::new().route("/api/events", get(answer));
+        let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
+        let first = follow.next().await;
+        assert!(matches!(first, Some(Followed::Lost(Loss::Unreadable))), "{first:?}");
+        let second = follow.next().await;
+        assert!(matches!(second, Some(Followed::Connected)), "{second:?}");
     }
 
     /// The daemon ends each stream after one event.
@@ -334,7 +415,7 @@ mod tests {
             let data = serde_json::to_string(&Entry { seq, at: 5, event }).unwrap();
             format!("id: {seq}\nevent: agent_paused\ndata: {data}\n\n")
         };
-        let routes = axum::Router::new().route("/api/events", axum::routing::get(ends));
+        let routes = Router::new().route("/api/events", get(ends));
         let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
         let mut events = Vec::new();
         while events.len() < 3 {
