@@ -69,18 +69,19 @@ impl Mode {
         }
     }
 
-    /// Forgets the mode if the line editor does not change it, because it cannot edit on this terminal.
+    /// Forgets the mode if the line editor cannot edit on this terminal. The editor then leaves the mode as it is, and
+    /// dropping this value would only write an escape sequence, which such a terminal may show as text.
+    #[cfg(unix)]
     pub(super) fn forget_unless_edited(&mut self, printer: &Printer) {
         match printer {
             Printer::Beside(_) => {}
-            Printer::Plain => {
-                #[cfg(unix)]
-                {
-                    self.was = None;
-                }
-            }
+            Printer::Plain => self.was = None,
         }
     }
+
+    /// Does nothing, because no mode is remembered on this system.
+    #[cfg(not(unix))]
+    pub(super) fn forget_unless_edited(&mut self, _: &Printer) {}
 }
 
 #[cfg(unix)]
@@ -128,21 +129,39 @@ impl ConditionalEventHandler for EmptiesFirst {
     }
 }
 
+fn failed(error: ReadlineError) -> Failure {
+    Failure::Defect(format!("cannot read from the terminal: {error}"))
+}
+
+/// Returns the printer that the line editor made. Returns `None` if there is none, because the editor cannot edit on
+/// this terminal.
+fn unless_uneditable<P>(made: Result<P, ReadlineError>) -> Result<Option<P>, Failure> {
+    match made {
+        Ok(printer) => Ok(Some(printer)),
+        #[cfg(unix)]
+        Err(ReadlineError::Errno(error))
+            if std::io::Error::from(error).raw_os_error()
+                == Some(rustix::io::Errno::NOTTY.raw_os_error()) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
 /// Reads lines from the keyboard with a line editor, in a thread. `before` contains the lines that the user wrote in
 /// earlier chats, oldest first. The user can recall these lines with the arrow keys.
 ///
 /// On a terminal that cannot move its cursor (`TERM=dumb`), the editor reads whole lines and shows no texts. There, the
 /// chat prints its texts itself.
 pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
-    let failed = |error: ReadlineError| Failure::Defect(format!("cannot read from the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(failed)?;
     editor.bind_sequence(KeyEvent::alt('\r'), EventHandler::Simple(Cmd::Newline));
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(EmptiesFirst)));
     for line in before {
         let _ = editor.add_history_entry(line.as_str());
     }
-    // The editor has no such printer on a terminal that it cannot edit on.
-    let shows = editor.create_external_printer().ok();
+    let shows = unless_uneditable(editor.create_external_printer())?;
     // Without the printer, texts arrive at the place where the user types, so no prompt stands before them.
     let prompt = if shows.is_some() { "> " } else { "" };
     let (tell, lines) = mpsc::channel(AHEAD);
@@ -177,4 +196,22 @@ pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
         None => Printer::Plain,
     };
     Ok((Lines { typed: lines, again: Some(again) }, printer))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// For example, no descriptor may be left for the printer.
+    #[test]
+    fn only_a_terminal_without_editing_has_a_chat_without_a_printer() {
+        let failing = |error: Errno| {
+            let error = std::io::Error::from(error).try_into().expect("an error of the system");
+            unless_uneditable::<()>(Err(ReadlineError::Errno(error)))
+        };
+        assert!(matches!(failing(Errno::NOTTY), Ok(None)));
+        assert!(matches!(failing(Errno::MFILE), Err(Failure::Defect(_))));
+        assert!(matches!(unless_uneditable(Ok(())), Ok(Some(()))));
+    }
 }
