@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// standard error what the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124
+    /// 5 no model could be used; 6 an agent waits for your answer, or asks whether it may make a call; 124
     /// timeout; 130 interrupted, or the reader of standard output has gone; 1 standard output cannot be written, or a
     /// bug in polity.
     Run(remote::run::RunArguments),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Set in the runs under callgrind: how often the work is done.
+/// The runs under callgrind get this variable. Its value says how often the test does its work.
 const TIMES: &str = "POLITY_INSTRUCTIONS_TIMES";
 
 /// If this is set, the number that was counted becomes the accepted one.
@@ -23,7 +23,7 @@ const PERCENT: u64 = 5;
 /// Counts the instructions of `work`, and compares them with the accepted number of the piece `name`.
 ///
 /// `test` is the full name of the test that calls this function. `work` does its work as often as its argument says.
-/// Whatever it does once, such as building its input, does not count.
+/// The number does not contain what `work` does only once, such as building its input.
 ///
 /// # Panics
 ///

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::OnceLock;
 
-/// Returns the time zone of all shown times. The tests of this crate do not set it. They show UTC, so their results do
-/// not depend on the machine.
+/// The function that returns the time zone of all shown times. The tests of this crate do not set it. They show UTC, so
+/// their results do not depend on the machine.
 static ZONE: OnceLock<fn() -> TimeZone> = OnceLock::new();
 
 /// Returns the option `--data` for a command that polity suggests, with a blank before it; empty if the user did not
