@@ -137,6 +137,21 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         ..SOCIETY
     },
     Scenario {
+        name: "second try",
+        command: RESUME,
+        said: "it works now",
+        script: || Box::new(|_| Answer::say("it works now")),
+        home: |server| {
+            let nowhere = json!({"id": "one", "baseURL": "http://127.0.0.1:9/v1", "model": "m"});
+            let polity = Polity::new(&json!({"services": [nowhere]}), &app(&json!({})));
+            run(&polity, &["go"]).expect_code(5);
+            let mended = json!({"services": [service("one", server, &["text"])]});
+            polity.write_config("llmservices.json", &mended.to_string());
+            polity
+        },
+        ..SOCIETY
+    },
+    Scenario {
         name: "unreadable turn",
         command: RESUME,
         said: "damaged row",
