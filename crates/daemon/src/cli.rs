@@ -52,6 +52,9 @@ pub(crate) enum Command {
     Fork(remote::fork::Arguments),
     /// Talk with root: root gets the lines that you write, and messages to you are shown as they arrive.
     ///
+    /// These are the messages of the tasks in which you write in the chat, or that you choose, and of the newest task
+    /// when the chat begins.
+    ///
     /// A line that begins with / is a command to the chat; /help lists these commands. If standard input is a pipe,
     /// each line is sent after the previous one was answered, and the exit code is that of `polity run`.
     Chat(remote::chat::Arguments),

@@ -8,12 +8,12 @@ mod status;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use polity_tests::{Answer, Call, Conversation, Running, ScriptedServer};
-use serde_json::json;
+use polity_tests::{Answer, Call, Conversation, Polity, Running, ScriptedServer};
+use serde_json::{Value, json};
 
 use super::{rows, served, told, wait_until};
 use crate::support::half_an_answer;
-use crate::support::hiring::{brief, heard_from_agents};
+use crate::support::hiring::{Gate, brief, heard_from_agents};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
@@ -209,6 +209,46 @@ fn a_chat_begins_with_what_arrived_before_it() {
     let shown = plain(&running.wait().expect_code(0).stdout);
     assert_eq!(shown.lines().filter(|line| line.trim() == "line").count(), 40, "{shown}");
     assert_eq!(arrived()[0]["state"], "done");
+}
+
+/// Waits until the user has got a message and the message is marked as shown.
+#[track_caller]
+fn wait_until_shown(polity: &Polity) {
+    let is_shown = |message: &Value| message["state"] == "done";
+    wait_until("the answer is marked as shown", || {
+        rows(polity, &["messages", "--to", "user"]).iter().any(is_shown)
+    });
+}
+
+/// Starts a server that answers with `forty-two` when the test opens the gate.
+fn answering_behind(gate: &Gate) -> ScriptedServer {
+    let gate = gate.clone();
+    ScriptedServer::start(move |_| {
+        gate.pass();
+        Answer::say("forty-two")
+    })
+}
+
+/// The user has left a chat, or has sent a message without waiting. The next chat continues no task, but shows the
+/// answer when it arrives, and says to which task it belongs.
+#[test]
+fn a_chat_shows_the_answer_to_what_was_asked_before_it() {
+    let gate = Gate::default();
+    let server = answering_behind(&gate);
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "how much is it?"]);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &["chat", "--data", "data"]);
+    running.stdout_line("these were the last messages");
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    gate.open();
+    wait_until_shown(&polity);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    let shown = plain(&running.wait().expect_code(0).stdout);
+    let heading = format!("[task: how much is it?; /task {task} continues it]");
+    assert!(shown.contains(&heading), "{shown}");
+    assert!(shown.lines().any(|line| line.trim() == "forty-two"), "{shown}");
 }
 
 /// The user leaves while the chat still shows what arrived before it. Each answer is on the terminal, or the next command

@@ -15,6 +15,7 @@ use super::words::now;
 use super::{At, approvals, tasks, unfinished};
 use crate::failure::Failure;
 use crate::output::foot::can_move;
+use crate::output::wrap::wrapped;
 use crate::output::{Form, Page, complain, one_line};
 use crate::signals::Interruption;
 use crate::suggested::repeating;
@@ -26,7 +27,9 @@ use lines::{Lines, Typed};
 use past::{history_in_words, last_lines, other_questions, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
-use polity_view::{ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
+use polity_view::{
+    ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter, TaskView,
+};
 use printer::{Printer, Shown};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -61,6 +64,8 @@ pub(crate) enum Leaving {
 
 /// Maximum length of a quoted line of the user, in characters.
 const DROPPED_CHARS: usize = 60;
+/// Maximum length of the title of a task above a message, in characters.
+const TITLE_CHARS: usize = 60;
 /// Maximum interval between two redraws of the lines about the agents. These lines show elapsed times, so they change
 /// even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
@@ -154,6 +159,9 @@ async fn fetch_past(client: &Client, task: Option<&TaskId>) -> Result<(Vec<Strin
 struct Chat {
     client: Client,
     task: Option<TaskId>,
+    /// The tasks whose messages and questions the chat shows: the tasks in which the user has written here or that the
+    /// user has chosen, and the task that was the newest when the chat began. The other tasks belong to other clients.
+    followed: BTreeSet<TaskId>,
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
@@ -167,6 +175,23 @@ struct Chat {
     handed: BTreeMap<MessageId, Shown>,
     printer: Arc<Mutex<Printer>>,
     leaving: Leaving,
+}
+
+/// Whether a message is printed below the title of its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heading {
+    None,
+    Title,
+}
+
+/// Formats the title of a task that the user has not chosen, as a line of its own above a message.
+fn heading(task: &TaskView, page: Page) -> String {
+    let title = one_line(&task.title, TITLE_CHARS);
+    let words = format!("[task: {title}; /task {} continues it]", task.id);
+    match page {
+        Page::Terminal { columns } => wrapped(&page.plain(&words), columns),
+        Page::Pipe => words,
+    }
 }
 
 /// An operation that took too long when the user wanted to leave.
@@ -233,6 +258,7 @@ impl Chat {
     ) -> Self {
         Self {
             client,
+            followed: task.iter().cloned().collect(),
             task,
             workspace,
             attached: Vec::new(),
@@ -255,8 +281,9 @@ impl Chat {
         for words in last {
             tell(&self.printer, &words, Page::now())?;
         }
+        self.followed.extend(newest.clone());
         while let Some(newest) = &newest {
-            match around.beside(self.show_unshown_in(newest.clone())).await? {
+            match around.beside(self.show_unshown_in(newest.clone(), Heading::None)).await? {
                 Heard::Done(shown) => {
                     shown?;
                     break;
@@ -440,7 +467,7 @@ impl Chat {
             }
             Line::Task(task) => {
                 let words = format!("{task}: {}", self.client.task(&task).await?.title);
-                self.task = Some(task);
+                self.choose(task);
                 self.print(&words)?;
                 self.show_unshown().await?;
             }
@@ -481,23 +508,35 @@ impl Chat {
         for warning in &posted.warnings {
             self.print(&format!("warning: {}", repeating(&warning.text)))?;
         }
-        self.task = Some(posted.task);
+        self.choose(posted.task);
         Ok(())
     }
 
-    /// Prints the messages of the chat's task that the user has not been shown, as [`Self::show_unshown_in`] does.
+    /// Makes the next message continue this task.
+    fn choose(&mut self, task: TaskId) {
+        self.followed.insert(task.clone());
+        self.task = Some(task);
+    }
+
+    /// Prints the messages that the user has not been shown in the followed tasks, as [`Self::show_unshown_in`] does.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
-        match self.task.clone() {
-            Some(task) => self.show_unshown_in(task).await,
-            None => Ok(()),
+        for task in self.followed.clone() {
+            let heading = if self.task.as_ref() == Some(&task) { Heading::None } else { Heading::Title };
+            self.show_unshown_in(task, heading).await?;
         }
+        Ok(())
     }
 
     /// Prints the messages of a task that the user has not been shown. Also prints new questions about whether agents may
     /// make calls.
-    async fn show_unshown_in(&mut self, task: TaskId) -> Result<(), Failure> {
-        for message in unshown(&self.client, Some(&task)).await? {
-            self.show(&message).await?;
+    async fn show_unshown_in(&mut self, task: TaskId, heading: Heading) -> Result<(), Failure> {
+        let messages = unshown(&self.client, Some(&task)).await?;
+        let titled = match heading {
+            Heading::Title if !messages.is_empty() => Some(self.client.task(&task).await?),
+            Heading::Title | Heading::None => None,
+        };
+        for message in messages {
+            self.show(&message, titled.as_ref()).await?;
             self.client.mark_shown(&message.id).await?;
             self.handed.remove(&message.id);
         }
@@ -511,13 +550,16 @@ impl Chat {
     }
 
     /// Prints a message, and waits until it is on the terminal. Until then, the message must not be marked as shown:
-    /// nobody would see it if the chat ended.
-    async fn show(&mut self, message: &MessageView) -> Result<(), Failure> {
+    /// nobody would see it if the chat ended. If `titled` is given, the title of this task stands above the message.
+    async fn show(&mut self, message: &MessageView, titled: Option<&TaskView>) -> Result<(), Failure> {
         let shown = match self.handed.entry(message.id.clone()) {
             Entry::Occupied(handed) => handed.into_mut(),
             Entry::Vacant(new) => {
                 let page = Page::now();
-                let words = in_words(message, None, page);
+                let mut words = in_words(message, None, page);
+                if let Some(task) = titled {
+                    words = format!("{}\n{words}", heading(task, page));
+                }
                 let mut printer = self.printer.lock().unwrap_or_else(PoisonError::into_inner);
                 new.insert(printer.show(&words, page)?)
             }

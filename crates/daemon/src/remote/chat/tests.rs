@@ -1,4 +1,4 @@
-use super::super::examples::messages;
+use super::super::examples::{messages, tasks};
 use super::printer::tests::{Kept, onto};
 use super::*;
 use crate::output::terminal::harmless;
@@ -63,6 +63,17 @@ A model failed.
 "#);
 }
 
+#[test]
+fn a_message_of_another_task_says_how_to_continue_the_task() {
+    let tasks = tasks();
+    let [_, hostile, _, open] = &tasks[..] else { panic!("not four tasks") };
+    assert_eq!(heading(open, Page::Pipe), "[task: 看看这张图片; /task task-4x2k continues it]");
+    assert_eq!(
+        heading(hostile, Page::Terminal { columns: 40 }),
+        "[task: red <U+001B>[31m<U+0007> and\nmore; /task task-bbbb continues it]"
+    );
+}
+
 /// A chat whose lines a test types.
 struct Scene {
     chat: Chat,
@@ -88,17 +99,7 @@ impl Scene {
             live: Live::default(),
             leaves_since: None,
         };
-        let chat = Chat {
-            client: client.waiting(),
-            task: None,
-            workspace: None,
-            attached: Vec::new(),
-            sending: None,
-            asked: BTreeSet::new(),
-            handed: BTreeMap::new(),
-            printer,
-            leaving: Leaving::AtOnce,
-        };
+        let chat = Chat::new(client.waiting(), None, None, printer, Leaving::AtOnce);
         Self { chat, around, keyboard, terminal }
     }
 }
@@ -143,10 +144,11 @@ async fn a_message_is_printed_once_even_if_the_user_interrupts_its_marking() {
         .route("/api/approvals", get(async || Json(json!({"approvals": []}))));
     let Scene { mut chat, terminal, .. } = Scene::new(routes);
     tokio::select! {
-        _ = chat.show_unshown_in(TaskId::new("t-1")) => panic!("the message cannot be marked"),
+        _ = chat.show_unshown_in(TaskId::new("t-1"), Heading::None) => panic!("the message cannot be marked"),
         _ = asked.recv() => {}
     }
-    let again = tokio::time::timeout(Duration::from_secs(60), chat.show_unshown_in(TaskId::new("t-1"))).await;
+    let again = chat.show_unshown_in(TaskId::new("t-1"), Heading::None);
+    let again = tokio::time::timeout(Duration::from_secs(60), again).await;
     assert!(matches!(again, Ok(Ok(()))), "{again:?}");
     assert!(chat.handed.is_empty());
     // The printer has printed everything when it is dropped.
