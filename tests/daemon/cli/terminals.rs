@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use polity_tests::{Answer, Call, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-use super::{rows, served, told, wait_until};
+use super::{PATIENCE, rows, served, told, wait_until};
 use crate::support::half_an_answer;
 use crate::support::hiring::{Gate, brief, heard_from_agents};
 
@@ -249,6 +249,26 @@ fn a_chat_shows_the_answer_to_what_was_asked_before_it() {
     let heading = format!("[task: how much is it?; /task {task} continues it]");
     assert!(shown.contains(&heading), "{shown}");
     assert!(shown.lines().any(|line| line.trim() == "forty-two"), "{shown}");
+}
+
+/// A command waits for an answer, and a chat that follows the same task prints the answer first.
+#[test]
+fn who_waits_for_an_answer_gets_it_although_a_chat_has_shown_it() {
+    let gate = Gate::default();
+    let server = answering_behind(&gate);
+    let (polity, _daemon) = served(&server);
+    let waiting = polity.spawn(&["send", "--wait", "how much is it?", "--data", "data"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    waiting.freeze();
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    gate.open();
+    wait_until_shown(&polity);
+    waiting.thaw();
+    assert_eq!(waiting.wait().expect_code(0).stdout, "forty-two\n");
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    running.wait().expect_code(0);
 }
 
 /// The user leaves while the chat still shows what arrived before it. Each answer is on the terminal, or the next command

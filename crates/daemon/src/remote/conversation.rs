@@ -14,7 +14,7 @@ pub(crate) use known_failure::Resumable;
 use known_failure::tell_known_failure;
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_society::message::{Finality, Sender};
+use polity_society::message::{Finality, MessageState, Sender};
 use polity_view::{
     Entry, Event, EventFilter, EventKind, MAX_PAGE, MessageFilter, MessageView, Order, Outcome, TaskState,
 };
@@ -83,6 +83,8 @@ pub(crate) struct Telling<'a> {
     /// Messages that were already printed as JSON, either from the event stream or from events stored before the stream
     /// began.
     told: BTreeSet<MessageId>,
+    /// Messages that were printed as text.
+    printed: BTreeSet<MessageId>,
     /// Whether a message of the last task was printed as text.
     has_printed: bool,
     /// The titles of the tasks, if there are several.
@@ -118,6 +120,7 @@ impl<'a> Telling<'a> {
             tasks,
             form,
             told: BTreeSet::new(),
+            printed: BTreeSet::new(),
             has_printed: false,
             titles: BTreeMap::new(),
             terminal: None,
@@ -169,15 +172,36 @@ impl<'a> Telling<'a> {
         for message in messages {
             polity_points::point!("output::before_shown");
             if self.form == Form::Text {
-                let title = self.titles.get(&message.task).map(|title| one_line(title, TITLE_CHARS));
-                let page = Page::now();
-                print_on(page, &in_words(&message, title.as_deref(), page))?;
-                self.has_printed |= self.tasks.last() == Some(&message.task);
+                self.print(&message)?;
             }
             polity_points::point!("output::shown");
             if self.form == Form::Text || self.told.contains(&message.id) {
                 self.mark_shown(&message.id).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Prints a message as text.
+    fn print(&mut self, message: &MessageView) -> Result<(), Failure> {
+        let title = self.titles.get(&message.task).map(|title| one_line(title, TITLE_CHARS));
+        let page = Page::now();
+        print_on(page, &in_words(message, title.as_deref(), page))?;
+        self.printed.insert(message.id.clone());
+        self.has_printed |= self.tasks.last() == Some(&message.task);
+        Ok(())
+    }
+
+    /// Prints a message that was just accepted, if another command has marked it as shown before this one could print
+    /// it. For example, a chat may follow the same task. The user waits for the message here, too.
+    async fn show_marked(&mut self, id: &MessageId) -> Result<(), Failure> {
+        if self.form == Form::Json || self.printed.contains(id) {
+            return Ok(());
+        }
+        let message = self.client.message(id).await?;
+        let is_awaited = self.awaited.as_ref().is_none_or(|awaited| awaited.may_be_answered_by(&message));
+        if message.state == MessageState::Done && is_awaited {
+            self.print(&message)?;
         }
         Ok(())
     }
@@ -292,6 +316,12 @@ impl<'a> Telling<'a> {
                         Event::MessageDue { .. } => self.show_unshown(entry.seq).await?,
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
+                    }
+                    if let Event::MessageAccepted { task, message, to, .. } = &entry.event
+                        && to.is_user()
+                        && self.tasks.contains(task)
+                    {
+                        self.show_marked(message).await?;
                     }
                     if let Event::ApprovalRequested { .. }
                     | Event::ApprovalEnded { .. }
