@@ -271,6 +271,30 @@ fn who_waits_for_an_answer_gets_it_although_a_chat_has_shown_it() {
     running.wait().expect_code(0);
 }
 
+/// The user stops the task in another terminal. The next chat says so, too.
+#[test]
+fn a_chat_says_that_its_task_was_stopped() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let (polity, _daemon) = served(&server);
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &["chat", "--data", "data"]);
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "how much is it?{ENTER}").expect("a keyboard");
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    told(&polity, &["stop", "root"]);
+    running.stdout_line("polity: you stopped the task, and there is no answer");
+    running.stdout_wait_times(READS, 2);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    running.wait().expect_code(0);
+
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &["chat", "--data", "data"]);
+    running.stdout_line("these were the last messages; you stopped that task, and there is no answer");
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    running.wait().expect_code(0);
+}
+
 /// The user leaves while the chat still shows what arrived before it. Each answer is on the terminal, or the next command
 /// shows it.
 #[test]

@@ -7,7 +7,7 @@ mod lines;
 mod past;
 mod printer;
 
-use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
+use super::conversation::{STOPPED, in_words, is_for_person, outcome, tell_outcome, unshown, was_stopped};
 use super::events::newest_event;
 use super::live::Live;
 use super::send::{paused, stored};
@@ -24,7 +24,7 @@ use around::{Around, Heard, Look, Stays, say, tell};
 use clap::Args;
 use line::{Line, parse};
 use lines::{Lines, Typed};
-use past::{history_in_words, last_lines, other_questions, written};
+use past::{STOPPED_BEFORE, history_in_words, last_lines, other_questions, written};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
 use polity_view::{
@@ -123,6 +123,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
             printer,
             held: VecDeque::new(),
             look: Look::Now,
+            unanswered: BTreeSet::new(),
             live: Live::default(),
             leaves_since: None,
         };
@@ -315,10 +316,14 @@ impl Chat {
                 }
             } else if around.look == Look::Now {
                 around.look = Look::WhenSomethingHappens;
-                match around.beside(self.show_unshown()).await? {
+                let unanswered = std::mem::take(&mut around.unanswered);
+                match around.beside(self.show_news(&unanswered)).await? {
                     Heard::Done(shown) => shown?,
-                    // The next round asks whether the user stays. If so, the messages are shown then.
-                    Heard::TooLong => around.look = Look::Now,
+                    // The next round asks whether the user stays. If so, all this is shown then.
+                    Heard::TooLong => {
+                        around.look = Look::Now;
+                        around.unanswered.extend(unanswered);
+                    }
                     Heard::Leave => return Ok(0),
                 }
             } else if let Some(work) = self.next_work(around) {
@@ -466,7 +471,9 @@ impl Chat {
                 self.print("a new task begins with your next message")?;
             }
             Line::Task(task) => {
-                let words = format!("{task}: {}", self.client.task(&task).await?.title);
+                let view = self.client.task(&task).await?;
+                let stopped = if was_stopped(&view) { STOPPED_BEFORE } else { "" };
+                let words = format!("{task}: {}{stopped}", view.title);
                 self.choose(task);
                 self.print(&words)?;
                 self.show_unshown().await?;
@@ -516,6 +523,22 @@ impl Chat {
     fn choose(&mut self, task: TaskId) {
         self.followed.insert(task.clone());
         self.task = Some(task);
+    }
+
+    /// Prints the messages that the user has not been shown, and says which of these tasks without an answer the user has
+    /// stopped.
+    async fn show_news(&mut self, unanswered: &BTreeSet<TaskId>) -> Result<(), Failure> {
+        self.show_unshown().await?;
+        for task in unanswered.intersection(&self.followed) {
+            let view = self.client.task(task).await?;
+            if was_stopped(&view) && self.task.as_ref() == Some(task) {
+                self.print(&format!("polity: {STOPPED}"))?;
+            } else if was_stopped(&view) {
+                let title = one_line(&view.title, TITLE_CHARS);
+                self.print(&format!("polity: [task: {title}] {STOPPED}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Prints the messages that the user has not been shown in the followed tasks, as [`Self::show_unshown_in`] does.

@@ -17,6 +17,7 @@ use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Finality, MessageState, Sender};
 use polity_view::{
     Entry, Event, EventFilter, EventKind, MAX_PAGE, MessageFilter, MessageView, Order, Outcome, TaskState,
+    TaskView,
 };
 use questions::OpenQuestions;
 pub(crate) use questions::asking_tasks;
@@ -28,6 +29,8 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 /// Maximum length of the title of a task above a message, in characters.
 const TITLE_CHARS: usize = 60;
+/// What the user is told about a task that the user has stopped.
+pub(crate) const STOPPED: &str = "you stopped the task, and there is no answer";
 
 /// Formats a message to the user as text. If `title` is given, it stands above the message as the title of the task.
 /// The user expects messages from the system and from root, so only other senders are named.
@@ -510,14 +513,23 @@ pub(crate) async fn tell_outcome(
                 Outcome::Unanswered => client.task(task).await?.stopped_by,
                 _ => None,
             };
-            if stopped_by.as_deref() == Some(AgentId::user().as_str()) {
-                complain("you stopped the task, and there is no answer");
+            if is_by_user(stopped_by.as_deref()) {
+                complain(STOPPED);
             } else if let Some(words) = outcome_in_words(outcome) {
                 complain(words);
             }
         }
     }
     Ok(code)
+}
+
+/// Returns whether the user has stopped a task, and the task has no answer.
+pub(crate) fn was_stopped(task: &TaskView) -> bool {
+    task.outcome == Some(Outcome::Unanswered) && is_by_user(task.stopped_by.as_deref())
+}
+
+fn is_by_user(stopped_by: Option<&str>) -> bool {
+    stopped_by == Some(AgentId::user().as_str())
 }
 
 /// Formats the title of a task as a line of its own, above texts of this task.

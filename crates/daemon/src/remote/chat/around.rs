@@ -10,7 +10,9 @@ use crate::remote::conversation::is_for_person;
 use crate::remote::live::Live;
 use crate::remote::words::now;
 use polity_client::{Follow, Followed};
-use std::collections::VecDeque;
+use polity_society::id::TaskId;
+use polity_view::{Event, Outcome};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -67,6 +69,8 @@ pub(super) struct Around {
     /// Lines that the user typed while the chat waited for the daemon; they are handled next.
     pub(super) held: VecDeque<String>,
     pub(super) look: Look,
+    /// Tasks that have ended without an answer. The chat has not told the user yet why.
+    pub(super) unanswered: BTreeSet<TaskId>,
     /// What the agents are doing.
     pub(super) live: Live,
     /// The moment at which the user asked to leave; absent if the user has not, or stays after a warning.
@@ -115,8 +119,14 @@ impl Around {
     /// Handles an item of the event stream.
     pub(super) fn notice(&mut self, followed: Option<Followed>) -> Result<Stays, Failure> {
         match followed {
-            Some(Followed::Entry(entry)) if is_for_person(&entry.event) => self.look = Look::Now,
-            Some(Followed::Entry(_)) => {}
+            Some(Followed::Entry(entry)) => {
+                if is_for_person(&entry.event) {
+                    self.look = Look::Now;
+                }
+                if let Event::TaskIdle { task, outcome: Outcome::Unanswered } = &entry.event {
+                    self.unanswered.insert(task.clone());
+                }
+            }
             Some(Followed::Glimpse(glimpse)) => {
                 self.live.see(*glimpse);
                 self.draw()?;

@@ -4,12 +4,14 @@ use crate::failure::Failure;
 use crate::output::wrap::wrapped;
 use crate::output::{Page, one_line};
 use crate::remote::advice::{Process, answering};
-use crate::remote::conversation::in_words;
+use crate::remote::conversation::{STOPPED, in_words, was_stopped};
 use crate::suggested::repeating;
 use polity_client::Client;
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::MessageState;
-use polity_view::{MAX_PAGE, MessageFilter, MessageView, NowFilter, NowView, Order, Stuck, TaskFilter};
+use polity_view::{
+    MAX_PAGE, MessageFilter, MessageView, NowFilter, NowView, Order, Stuck, TaskFilter, TaskView,
+};
 
 /// Number of earlier messages that a chat shows when it begins, and number of questions of other tasks.
 const LAST: usize = 6;
@@ -19,6 +21,8 @@ const LINES: usize = 12;
 const QUESTION_CHARS: usize = 60;
 /// Number of lines from earlier chats that the user can recall with the arrow keys.
 const WRITTEN: u32 = 100;
+/// What follows the name of a task that the user has stopped before.
+pub(super) const STOPPED_BEFORE: &str = "; you stopped that task, and there is no answer";
 
 /// Fetches the lines that the user wrote to root, oldest first.
 pub(super) async fn written(client: &Client) -> Result<Vec<String>, Failure> {
@@ -41,17 +45,17 @@ pub(super) async fn last_lines(
     task: Option<&TaskId>,
     page: Page,
 ) -> Result<(Vec<String>, Option<TaskId>), Failure> {
-    let newest = match task {
-        Some(_) => None,
+    let of = match task {
+        Some(task) => Some(client.task(task).await?),
         None => {
             let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
             client.tasks(&filter).await?.tasks.into_iter().next()
         }
     };
-    let newest = newest.as_ref().map(|task| &task.id);
-    let Some(of) = task.or(newest) else { return Ok((Vec::new(), None)) };
+    let Some(of) = of else { return Ok((Vec::new(), None)) };
+    let newest = if task.is_none() { Some(&of) } else { None };
     let filter = MessageFilter {
-        task: Some(of.clone()),
+        task: Some(of.id.clone()),
         with: Some(AgentId::user()),
         order: Order::Newest,
         limit: Some(MAX_PAGE),
@@ -61,7 +65,11 @@ pub(super) async fn last_lines(
     let mut said = found.messages;
     said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
     said.reverse();
-    Ok((last_in_words(&said, found.next.as_ref(), newest, page), newest.cloned()))
+    let mut last = last_in_words(&said, found.next.as_ref(), newest, page);
+    if newest.is_none() && was_stopped(&of) {
+        last.push(format!("polity: {STOPPED}"));
+    }
+    Ok((last, newest.map(|task| task.id.clone())))
 }
 
 /// Fetches the open questions to the user in all tasks but one, and formats a line for each. `shown` is the task whose
@@ -111,7 +119,7 @@ fn other_questions_in_words(now: &NowView, shown: Option<&TaskId>) -> Vec<String
 fn last_in_words(
     said: &[MessageView],
     before: Option<&MessageId>,
-    newest: Option<&TaskId>,
+    newest: Option<&TaskView>,
     page: Page,
 ) -> Vec<String> {
     if said.is_empty() {
@@ -124,14 +132,15 @@ fn last_in_words(
         let plural = if earlier == 1 && before.is_none() { " is" } else { "s are" };
         let how = newest.map_or_else(
             || "/history shows them".to_owned(),
-            |task| format!("/task {task} and then /history show them"),
+            |task| format!("/task {} and then /history show them", task.id),
         );
         words.push(format!("polity: {more}{earlier} earlier message{plural} not shown; {how}"));
     }
     words.extend(said[earlier..].iter().map(|message| in_brief(message, page)));
-    words.extend(
-        newest.map(|task| format!("polity: these were the last messages; /task {task} continues that task")),
-    );
+    words.extend(newest.map(|task| {
+        let stopped = if was_stopped(task) { STOPPED_BEFORE } else { "" };
+        format!("polity: these were the last messages{stopped}; /task {} continues that task", task.id)
+    }));
     words
 }
 
@@ -172,9 +181,9 @@ pub(super) fn history_in_words(said: &[MessageView], page: Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::examples::messages;
+    use crate::remote::examples::{messages, tasks};
     use polity_society::id::ApprovalId;
-    use polity_view::StuckView;
+    use polity_view::{Outcome, StuckView, TaskState};
 
     #[test]
     fn questions_of_other_tasks_are_announced() {
@@ -239,7 +248,7 @@ mod tests {
             ..own.clone()
         };
         let said: Vec<MessageView> = (1..=8).map(own).collect();
-        let task = TaskId::new("task-4x2k");
+        let task = tasks().pop().unwrap();
         insta::assert_snapshot!(last_in_words(&said, None, None, Page::Pipe).join("\n"), @r"
         polity: 2 earlier messages are not shown; /history shows them
         > question 3
@@ -268,6 +277,19 @@ mod tests {
         );
         assert_eq!(named(&said[2..], None)[0], "> question 3");
         assert_eq!(named(&[], None), [] as [String; 0]);
+        let stopped = TaskView {
+            state: TaskState::Idle,
+            outcome: Some(Outcome::Unanswered),
+            stopped_by: Some("user".to_owned()),
+            ..task.clone()
+        };
+        assert_eq!(
+            last_in_words(&said, None, Some(&stopped), Page::Pipe).last().map(String::as_str),
+            Some(
+                "polity: these were the last messages; you stopped that task, and there is no answer; /task task-4x2k \
+                 continues that task"
+            )
+        );
 
         let lines = |count: usize| (1..=count).map(|line| format!("line {line}\n")).collect::<String>();
         let of = |count: usize| MessageView { text: lines(count), ..answer.clone() };

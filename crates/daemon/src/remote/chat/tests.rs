@@ -96,6 +96,7 @@ impl Scene {
             printer: Arc::clone(&printer),
             held: VecDeque::new(),
             look: Look::WhenSomethingHappens,
+            unanswered: BTreeSet::new(),
             live: Live::default(),
             leaves_since: None,
         };
