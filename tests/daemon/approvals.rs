@@ -336,6 +336,31 @@ fn a_chat_asks_and_takes_the_answer() {
     assert!(note.exists());
 }
 
+/// `polity run` takes `y` as an answer, so users type it in a chat, too. There, it may be a message to root.
+#[test]
+fn a_chat_neither_sends_nor_takes_the_answers_of_a_run() {
+    let (_server, polity, note) = wanting();
+    let _daemon = serve(&polity);
+    let arguments = ["chat", "--workspace", "project", "--data", "data"];
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &arguments);
+    running.stdout_line("/help");
+    writeln!(keyboard, "write").expect("a keyboard");
+    running.stdout_line("/approve q1 or /deny q1");
+    writeln!(keyboard, "y").expect("a keyboard");
+    running.stdout_line("polity: not sent: y; to answer q1: /approve q1 or /deny q1; other text goes to");
+    writeln!(keyboard, "be quick").expect("a keyboard");
+    running.stdout_line("polity: root gets this after your answer; to answer q1: /approve q1 or /deny q1");
+    assert!(!note.exists());
+    writeln!(keyboard, "/approve q1").expect("a keyboard");
+    running.stdout_line("told:");
+    writeln!(keyboard, "/quit").expect("a keyboard");
+    running.wait().expect_code(0);
+    assert!(note.exists());
+    let said = rows(&polity, &["messages", "--from", "user"]);
+    let texts: Vec<&str> = said.iter().filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(texts, ["write", "be quick"]);
+}
+
 /// The newest task is answered. The chat begins with a line about the question of the task before it.
 #[test]
 fn a_chat_announces_the_questions_of_older_tasks() {

@@ -6,7 +6,9 @@ mod line;
 mod lines;
 mod past;
 mod printer;
+mod questions;
 
+use super::approvals::terminal::is_answer;
 use super::conversation::{STOPPED, in_words, is_for_person, outcome, tell_outcome, unshown, was_stopped};
 use super::events::newest_event;
 use super::live::Live;
@@ -28,9 +30,11 @@ use past::{STOPPED_BEFORE, history_in_words, last_lines, other_questions, writte
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
 use polity_view::{
-    ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter, TaskView,
+    ApprovalState, ApprovalView, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
+    TaskView,
 };
 use printer::{Printer, Shown};
+use questions::{gets_it_later, instead_of_sending};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
@@ -171,6 +175,8 @@ struct Chat {
     sending: Option<NewMessage>,
     /// The questions about calls that were printed already. Each question is printed only once.
     asked: BTreeSet<ApprovalId>,
+    /// The questions of root for which the chat has said that root gets messages only after the answer.
+    holding: BTreeSet<ApprovalId>,
     /// The messages that the printer has got, but that are not marked as shown yet. If the user interrupts this, the
     /// next attempt does not print them again.
     handed: BTreeMap<MessageId, Shown>,
@@ -265,6 +271,7 @@ impl Chat {
             attached: Vec::new(),
             sending: None,
             asked: BTreeSet::new(),
+            holding: BTreeSet::new(),
             handed: BTreeMap::new(),
             printer,
             leaving,
@@ -441,7 +448,14 @@ impl Chat {
         match parse(line) {
             Line::Empty => {}
             Line::Say(text) => {
+                if is_answer(&text)
+                    && let Some(words) = instead_of_sending(&text, &self.open_questions().await?)
+                {
+                    self.print(&words)?;
+                    return Ok(Next::Line);
+                }
                 self.say(text).await?;
+                self.tell_what_holds_root().await?;
                 return Ok(Next::Said);
             }
             Line::Attach(file) => {
@@ -503,6 +517,32 @@ impl Chat {
         };
         self.sending = Some(letter);
         self.send().await
+    }
+
+    /// Fetches the open questions among those that the chat has printed, oldest first.
+    async fn open_questions(&self) -> Result<Vec<ApprovalView>, Failure> {
+        let mut open = Vec::new();
+        if self.asked.is_empty() {
+            return Ok(open);
+        }
+        for task in &self.followed {
+            open.extend(approvals::all(&self.client, Some(task.clone()), Some(ApprovalState::Open)).await?);
+        }
+        open.retain(|approval| self.asked.contains(&approval.id));
+        open.sort_by_key(|approval| approval.id.number());
+        Ok(open)
+    }
+
+    /// Says that root gets the message that was just sent only after the answer to a question. Says it once for each
+    /// question.
+    async fn tell_what_holds_root(&mut self) -> Result<(), Failure> {
+        for approval in self.open_questions().await? {
+            let holds = approval.agent.is_root() && self.task.as_ref() == Some(&approval.task);
+            if holds && self.holding.insert(approval.id.clone()) {
+                self.print(&gets_it_later(&approval.id))?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends the message that is being sent, perhaps once more.

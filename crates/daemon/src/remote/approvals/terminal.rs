@@ -127,9 +127,26 @@ pub(super) fn parse(line: &str) -> Option<ApprovalAnswer> {
     Some(ApprovalAnswer { answer, reason })
 }
 
+/// Returns whether a line is an answer of this dialogue and nothing else. This dialogue ignores the text after `y`, but
+/// elsewhere such a line may be a message.
+pub(crate) fn is_answer(line: &str) -> bool {
+    let is_one_word = !line.trim().contains(char::is_whitespace);
+    parse(line).is_some_and(|answer| is_one_word || answer.reason.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_that_begins_like_an_answer_is_none() {
+        for line in ["y", " Always\n", "no", "n use a branch"] {
+            assert!(is_answer(line), "{line:?}");
+        }
+        for line in ["", "yes please", "a cat sits here", "no, use a branch", "maybe"] {
+            assert!(!is_answer(line), "{line:?}");
+        }
+    }
 
     #[test]
     fn answers_of_the_user() {
