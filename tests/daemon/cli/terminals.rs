@@ -295,6 +295,28 @@ fn a_chat_says_that_its_task_was_stopped() {
     running.wait().expect_code(0);
 }
 
+#[test]
+fn who_leaves_a_chat_before_the_answer_is_told_that_the_daemon_goes_on() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let (polity, _daemon) = served(&server);
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &["chat", "--data", "data"]);
+    running.stdout_line("/help lists");
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "/help{ENTER}").expect("a keyboard");
+    running.stdout_line("Ctrl-C empties the line, and leaves the chat if the line is empty");
+    running.stdout_wait_times(READS, 2);
+    write!(keyboard, "how much is it?{ENTER}").expect("a keyboard");
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    running.stdout_wait_times(READS, 3);
+    write!(keyboard, "{CTRL_C}").expect("a keyboard");
+    let shown = plain(&running.wait().expect_code(0).stdout);
+    let line = format!(
+        "polity: root works on {task}; the daemon goes on: polity chat --data data --task {task} shows the answer"
+    );
+    assert!(shown.contains(&line), "{shown}");
+}
+
 /// The user leaves while the chat still shows what arrived before it. Each answer is on the terminal, or the next command
 /// shows it.
 #[test]

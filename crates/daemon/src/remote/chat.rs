@@ -2,6 +2,7 @@
 //! types go to root. They all belong to one task until the user begins a new task.
 
 mod around;
+mod leaving;
 mod line;
 mod lines;
 mod past;
@@ -24,6 +25,7 @@ use crate::suggested::repeating;
 use crate::values::workspace;
 use around::{Around, Heard, Look, Stays, say, tell};
 use clap::Args;
+use leaving::goes_on;
 use line::{Line, parse};
 use lines::{Lines, Typed};
 use past::{STOPPED_BEFORE, history_in_words, last_lines, other_questions, written};
@@ -58,7 +60,7 @@ pub(crate) struct Arguments {
 /// What happens when the user wants to leave an interactive chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// The chat ends at once, because a daemon goes on with the work.
+    /// The chat says what the daemon goes on with, and ends.
     AtOnce,
     /// The society ends with the chat. If work is unfinished, the chat says so, and the user leaves by asking again.
     WithWarning,
@@ -84,7 +86,7 @@ const HELP: &str = "every line is a message to root, except these commands:\n  \
     /history      shows the messages between you and the agents in this task\n  \
     /quit         leaves the chat; a daemon that was already running goes on\n\
     to send root a line that begins with /, begin it with //; Alt+Enter begins a new line of the same message; Ctrl-C \
-    empties the line";
+    empties the line, and leaves the chat if the line is empty";
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Failure> {
@@ -124,6 +126,7 @@ pub(crate) async fn run(arguments: Arguments, leaving: Leaving) -> Result<u8, Fa
         let mut around = Around {
             lines,
             follow,
+            is_lost: false,
             printer,
             held: VecDeque::new(),
             look: Look::Now,
@@ -393,7 +396,17 @@ impl Chat {
     async fn stays(&mut self, around: &mut Around, dropped: Option<Dropped<'_>>) -> Result<Stays, Failure> {
         around.leaves_since = None;
         match self.leaving {
-            Leaving::AtOnce | Leaving::AfterWarning => return Ok(Stays::No),
+            Leaving::AtOnce => {
+                // A daemon that does not answer tells nothing now, either.
+                if dropped.is_none()
+                    && !around.is_lost
+                    && let Some(words) = self.work_of_the_daemon().await
+                {
+                    self.print(&repeating(&words))?;
+                }
+                return Ok(Stays::No);
+            }
+            Leaving::AfterWarning => return Ok(Stays::No),
             Leaving::WithWarning => {}
         }
         let work = unfinished::unfinished(&self.client).await;
@@ -402,6 +415,18 @@ impl Chat {
         self.leaving = Leaving::AfterWarning;
         around.lines.go_on();
         Ok(Stays::Yes)
+    }
+
+    /// Says what is unfinished in the followed tasks. Returns nothing if nothing is, or if the daemon does not tell.
+    async fn work_of_the_daemon(&self) -> Option<String> {
+        let read = async {
+            let mut tasks = Vec::new();
+            for task in &self.followed {
+                tasks.push(self.client.task(task).await.ok()?);
+            }
+            goes_on(&tasks)
+        };
+        tokio::time::timeout(unfinished::PATIENCE, read).await.ok().flatten()
     }
 
     /// Runs a chat whose lines come from a pipe: sends each line after the previous one was answered. Returns the exit

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) const NOTHING_LOST: &str =
     "nothing is lost: the next `polity` or `polity serve` goes on with this";
 /// Maximum time for finding out what is unfinished. A user who leaves does not wait longer for a daemon.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum number of agents that are named.
 const NAMED: usize = 3;
 /// Maximum length of a quoted question, in characters.

@@ -65,6 +65,8 @@ pub(super) enum Heard<T> {
 pub(super) struct Around {
     pub(super) lines: Lines,
     pub(super) follow: Follow,
+    /// The daemon is gone, or it refuses.
+    pub(super) is_lost: bool,
     pub(super) printer: Arc<Mutex<Printer>>,
     /// Lines that the user typed while the chat waited for the daemon; they are handled next.
     pub(super) held: VecDeque<String>,
@@ -131,8 +133,12 @@ impl Around {
                 self.live.see(*glimpse);
                 self.draw()?;
             }
-            Some(Followed::Connected) => self.live.forget(),
+            Some(Followed::Connected) => {
+                self.is_lost = false;
+                self.live.forget();
+            }
             Some(Followed::Lost(loss)) => {
+                self.is_lost = true;
                 self.live.forget();
                 self.draw()?;
                 say(&self.printer, &format!("polity: {} (/quit leaves)", loss.words()))?;

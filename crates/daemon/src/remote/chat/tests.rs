@@ -93,6 +93,7 @@ impl Scene {
         let around = Around {
             lines: Lines::sent(typed),
             follow: client.follow(0, EventFilter::default()),
+            is_lost: false,
             printer: Arc::clone(&printer),
             held: VecDeque::new(),
             look: Look::WhenSomethingHappens,
