@@ -148,10 +148,14 @@ fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
     running.stdout_line(&format!("/task {task} continues that task"));
     running.stdout_line("/help");
     running.stdout_wait_times(READS, 1);
-    // The arrow key shows the line that another client has sent before.
-    write!(keyboard, "\x1b[A{ENTER}").expect("a keyboard");
-    server.wait_until(std::time::Duration::from_secs(60), |requests| requests.len() == 2);
+    // The chat has just shown messages, so it does not say that there are none.
+    write!(keyboard, "/history{ENTER}").expect("a keyboard");
+    running.stdout_line("no task is chosen, so your next message begins one");
     running.stdout_wait_times(READS, 2);
+    // The arrow key shows the line that another client has sent before. The last line is `/history`.
+    write!(keyboard, "\x1b[A\x1b[A{ENTER}").expect("a keyboard");
+    server.wait_until(PATIENCE, |requests| requests.len() == 2);
+    running.stdout_wait_times(READS, 3);
     write!(keyboard, "/quit{ENTER}").expect("a keyboard");
     running.wait().expect_code(0);
     let said = rows(&polity, &["messages", "--from", "user"]);

@@ -76,6 +76,10 @@ const TITLE_CHARS: usize = 60;
 /// even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// What `/history` shows before a task is chosen.
+const NO_TASK: &str =
+    "no task is chosen, so your next message begins one; /task ID chooses one, /tasks lists them";
+
 const HELP: &str = "every line is a message to root, except these commands:\n  \
     /attach FILE  attaches a file, or an artifact: reference, to your next message\n  \
     /new          begins a new task with your next message\n  \
@@ -496,11 +500,14 @@ impl Chat {
                 let words = tasks::words(&found);
                 self.print(&anstream::adapter::strip_str(&words).to_string())?;
             }
-            Line::History => {
-                let page = Page::now();
-                let words = self.history(page).await?;
-                tell(&self.printer, &words, page)?;
-            }
+            Line::History => match self.task.clone() {
+                Some(task) => {
+                    let page = Page::now();
+                    let words = self.history(task, page).await?;
+                    tell(&self.printer, &words, page)?;
+                }
+                None => self.print(NO_TASK)?,
+            },
             Line::Answer(id, answer) => {
                 let approval = self.client.answer(&id, &answer).await?;
                 self.print(&approvals::taken(&approval))?;
@@ -655,9 +662,8 @@ impl Chat {
         shown.happened().await
     }
 
-    /// Fetches and formats the messages between the user and the agents in this task, oldest first.
-    async fn history(&mut self, page: Page) -> Result<String, Failure> {
-        let Some(task) = self.task.clone() else { return Ok("no messages yet".to_owned()) };
+    /// Fetches and formats the messages between the user and the agents in a task, oldest first.
+    async fn history(&self, task: TaskId, page: Page) -> Result<String, Failure> {
         let filter = MessageFilter {
             task: Some(task),
             with: Some(AgentId::user()),
