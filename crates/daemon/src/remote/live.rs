@@ -63,17 +63,23 @@ impl Live {
     }
 
     /// Returns one line for each agent of these tasks, root first, and then the end of the text that root's model is
-    /// writing. If `tasks` is empty, returns the lines for all tasks.
+    /// writing. If `tasks` is empty, returns the lines for all tasks. If agents work in several tasks, each line names
+    /// its task.
     pub(crate) fn lines(&self, tasks: &[TaskId], columns: usize, now: i64) -> Vec<String> {
         let mut agents: Vec<_> =
             self.agents.iter().filter(|((_, task), _)| tasks.is_empty() || tasks.contains(task)).collect();
+        let has_several = agents.windows(2).any(|pair| pair[0].0.1 != pair[1].0.1);
         agents.sort_by_key(|((agent, _), at_work)| (!agent.is_root(), order(&at_work.doing)));
         let more = agents.len().saturating_sub(AGENTS);
         agents.truncate(AGENTS);
         let mut lines = Vec::new();
-        for ((agent, _), at_work) in agents {
+        for ((agent, task), at_work) in agents {
             let words = painted(PLAIN, &at_work.doing.words(now));
-            lines.push(format!("{} {words}", painted(NAME, agent.as_str())));
+            let name = painted(NAME, agent.as_str());
+            lines.push(match has_several {
+                true => format!("{name} {} {words}", painted(DIM, &format!("in {task}"))),
+                false => format!("{name} {words}"),
+            });
             if agent.is_root() {
                 lines.extend(at_work.saying.lines(columns));
             } else if let Some(line) = at_work.saying.line() {
@@ -240,6 +246,19 @@ mod tests {
         live.see(glimpse("helper-1", None, None));
         live.see(glimpse("root", None, None));
         check(&live, &[]);
+    }
+
+    #[test]
+    fn the_lines_of_several_tasks_name_their_tasks() {
+        let mut live = Live::default();
+        live.see(glimpse("root", Some(thinking(0)), None));
+        live.see(Glimpse { task: TaskId::new("t-2"), ..glimpse("root", Some(thinking(0)), None) });
+        let lines = |tasks: &[TaskId]| {
+            let lines = live.lines(tasks, 40, 4_000);
+            lines.iter().map(|line| without_styles(line)).collect::<Vec<String>>()
+        };
+        assert_eq!(lines(&[]), ["root in t-1 thinking at local, 3 s", "root in t-2 thinking at local, 3 s"]);
+        assert_eq!(lines(&[TaskId::new("t-2")]), ["root thinking at local, 3 s"]);
     }
 
     proptest! {
