@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
+use crate::support::hiring::Gate;
 use crate::support::{home, run, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -88,6 +89,27 @@ fn a_new_prompt_beside_what_was_left_is_named_too() {
     );
     let alone = run(&polity, &["and now?"]).expect_code(0).stdout;
     assert_eq!(alone, "another answer\n", "the answer of a single task must not name the task");
+}
+
+#[test]
+fn a_run_says_that_it_also_continues_what_was_left() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        held.pass();
+        Answer::say(answer(asked))
+    });
+    let polity = home(&server, &json!({}));
+    let left = start(&polity, &[FIRST]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    left.kill9();
+    let running = start(&polity, &[SECOND]);
+    let told = running.stderr_line("polity: this run also continues an unfinished task: ");
+    assert!(told.ends_with(" (the first question)"), "{told}");
+    gate.open();
+    running.wait().expect_code(0);
+    let alone = run(&polity, &["and now?"]).expect_code(0).stderr;
+    assert!(!alone.contains("also continues"), "{alone}");
 }
 
 /// Waits until the daemon has nothing left to do in the latest task.

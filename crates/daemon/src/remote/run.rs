@@ -5,7 +5,8 @@ use super::approvals::terminal::Answerable;
 use super::conversation::{Resumable, Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
-use crate::output::{Output, complain};
+use crate::output::{Form, Output, complain, one_line};
+use crate::suggested::repeating;
 use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
@@ -18,6 +19,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// Maximum number of tasks that are named when a run begins.
+const NAMED: usize = 3;
+/// Maximum length of the title of such a task, in characters.
+const TITLE_CHARS: usize = 60;
 
 /// `polity run`
 #[derive(Debug, Args)]
@@ -129,7 +135,7 @@ impl Run<'_> {
         if text.is_none() || self.others == Others::OfThisProcess {
             left = open_tasks(client).await?;
         }
-        let nothing_open = left.is_empty();
+        let open = left.clone();
         let mut before = Vec::new();
         if text.is_none() {
             // A task in which only questions to the user are open is idle, so it is not among the open tasks.
@@ -149,7 +155,7 @@ impl Run<'_> {
             // The last task may have ended before this command began. Then its answer may still be unprinted.
             let nothing_to_print = left.is_empty() && unshown(client, Some(&latest.id)).await?.is_empty();
             // If root tries again, it may have failed again by now, and another client may have shown the failure.
-            let nothing_done = trying.is_empty() && nothing_open && latest.state == TaskState::Idle;
+            let nothing_done = trying.is_empty() && open.is_empty() && latest.state == TaskState::Idle;
             let nothing_left = (nothing_done && nothing_to_print).then(|| latest.id.clone());
             let talking = left.len();
             return Ok(Begun { tasks: with_last(left, latest.id), talking, nothing_left });
@@ -170,6 +176,10 @@ impl Run<'_> {
             key: IdempotencyKey::mint(),
         };
         let task = post(self.client, letter, &self.arguments.attach).await?.task;
+        if self.output.form() == Form::Text && !open.is_empty() {
+            let named = &open[..open.len().min(NAMED)];
+            complain(&also_continued(named, &titles(client, named).await?, open.len() - named.len()));
+        }
         let tasks = with_last(left, task);
         Ok(Begun { talking: tasks.len(), tasks, nothing_left: None })
     }
@@ -235,6 +245,19 @@ async fn titles(client: &Client, tasks: &[TaskId]) -> Result<BTreeMap<TaskId, St
         titles.insert(task.clone(), client.task(task).await?.title);
     }
     Ok(titles)
+}
+
+/// Says which tasks of earlier processes a run continues beside its own. `more` further tasks are not named.
+fn also_continued(named: &[TaskId], titles: &BTreeMap<TaskId, String>, more: usize) -> String {
+    let title = |task: &TaskId| one_line(titles.get(task).map_or("", String::as_str), TITLE_CHARS);
+    let named: Vec<String> = named.iter().map(|task| format!("{task} ({})", title(task))).collect();
+    match (&named[..], more) {
+        ([task], 0) => format!("this run also continues an unfinished task: {task}"),
+        (several, 0) => format!("this run also continues unfinished tasks: {}", several.join(", ")),
+        (several, more) => {
+            format!("this run also continues unfinished tasks: {} and {more} more", several.join(", "))
+        }
+    }
 }
 
 /// Fetches the tasks in which something is left to do, oldest first.
@@ -331,6 +354,22 @@ mod tests {
         };
         check(Vec::new(), Some(TaskId::new("t-1"))).await;
         check(vec![AgentId::root()], None).await;
+    }
+
+    #[test]
+    fn unfinished_tasks_of_earlier_processes_are_named() {
+        let tasks = ["a", "b"].map(TaskId::new);
+        let titles = BTreeMap::from([
+            (tasks[0].clone(), "count the pages".to_owned()),
+            (tasks[1].clone(), "read them".to_owned()),
+        ]);
+        let check = |count: usize, more, expect: &str| {
+            assert_eq!(also_continued(&tasks[..count], &titles, more), expect);
+        };
+        check(1, 0, "this run also continues an unfinished task: a (count the pages)");
+        check(2, 0, "this run also continues unfinished tasks: a (count the pages), b (read them)");
+        let many = "this run also continues unfinished tasks: a (count the pages), b (read them) and 5 more";
+        check(2, 5, many);
     }
 
     #[test]
