@@ -14,7 +14,12 @@ impl Doing {
         let lasts = lasts.map_or_else(String::new, |lasts| format!(", {lasts}"));
         match self {
             Self::Asking { .. } => format!("asking you{lasts}"),
-            Self::Thinking { service, tokens, silence, .. } => {
+            Self::Thinking { service, since, tokens, silence, .. } => {
+                // If nothing has arrived since the request was sent, both times are the same. Say it once.
+                let lasts = match silence {
+                    Some(silence) if elapsed(silence.since, now) == elapsed(*since, now) => String::new(),
+                    Some(_) | None => lasts,
+                };
                 let tokens = if *tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
                 let silence = silence.as_ref().map_or_else(String::new, |silence| silence.words(now));
                 format!("thinking at {service}{lasts}{tokens}{silence}")
@@ -118,17 +123,22 @@ mod tests {
         check(thinking(0, None), "thinking at local, 12 s");
         check(thinking(34, None), "thinking at local, 12 s, 34 tokens");
         let silence = |then, fallback| Some(Silence { since: 1_000, until: 61_000, then, fallback });
+        let later = Some(Silence { since: 3_000, until: 63_000, then: NextAttempt::GiveUp, fallback: None });
+        check(
+            thinking(34, later),
+            "thinking at local, 12 s, 34 tokens; silent for 10 s; polity ends this attempt in 50 s, and the call fails",
+        );
         check(
             thinking(0, silence(NextAttempt::Retry, None)),
-            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, then asks it again",
+            "thinking at local; silent for 12 s; polity ends this attempt in 48 s, then asks it again",
         );
         check(
             thinking(0, silence(NextAttempt::Fallback, Some(ServiceId::new("far")))),
-            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, then asks far instead",
+            "thinking at local; silent for 12 s; polity ends this attempt in 48 s, then asks far instead",
         );
         check(
             thinking(0, silence(NextAttempt::GiveUp, None)),
-            "thinking at local, 12 s; silent for 12 s; polity ends this attempt in 48 s, and the call fails",
+            "thinking at local; silent for 12 s; polity ends this attempt in 48 s, and the call fails",
         );
         let queued = |place, closed_until| Doing::Queued {
             task: task(),
