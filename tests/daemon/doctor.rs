@@ -200,6 +200,29 @@ fn mending_changes_what_the_server_tells_and_nothing_else() {
     polity.run(&["config", "check"]).expect_code(0);
 }
 
+/// The person has declared the small window of the server, and has then started the server again with a larger one.
+#[test]
+fn a_server_with_a_larger_window_than_before_is_told_and_written() {
+    let server = Served::start(ollama());
+    let declaring = |window: u64| {
+        let output = json!(["text", "tool_calling"]);
+        let capabilities = json!({"input": ["text", "vision"], "output": output});
+        let service = json!({"id": "local", "baseURL": server.base_url(), "model": "qwen3-vl:8b",
+            "contextWindow": window, "capabilities": capabilities});
+        json!({"services": [service]}).to_string()
+    };
+    let polity = home_of(&declaring(4_096));
+    let told = doctor(&polity, &[]).expect_code(0).stdout;
+    let advice = "contextWindow is 4096, but Ollama now gives the model 32768 tokens\n           → set contextWindow to \
+                  32768, or run `polity doctor --data data --fix`\n";
+    assert!(told.contains(advice) && !told.contains("OLLAMA_CONTEXT_LENGTH"), "{told}");
+    let fixed = doctor(&polity, &["--fix"]).expect_code(0).stdout;
+    assert!(fixed.contains("  - local: contextWindow: 4096\n  + local: contextWindow: 32768\n"), "{fixed}");
+    let written = fs::read_to_string(polity.config_dir().join("llmservices.json")).expect("a file");
+    assert_eq!(written, declaring(32_768));
+    assert!(doctor(&polity, &["--fix"]).expect_code(0).stdout.contains("nothing to fix"));
+}
+
 #[test]
 fn a_data_directory_in_use_and_one_that_is_damaged() {
     let server = ScriptedServer::start(|_| Answer::say("42"));

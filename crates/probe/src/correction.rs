@@ -14,7 +14,8 @@ pub struct Correction {
     pub input: Option<Vec<String>>,
     /// The new list for `capabilities.output`.
     pub output: Option<Vec<String>>,
-    /// The new `contextWindow`. If the service already declares a context window, this is always absent.
+    /// The new `contextWindow`. If the service already declares a context window, this is absent, unless the declared
+    /// window is small and the server gives a larger one.
     pub context_window: Option<u64>,
 }
 
@@ -36,7 +37,10 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
         service: service.id.to_string(),
         input: is_input.then_some(input),
         output: is_output.then_some(output),
-        context_window: facts.window.in_force.filter(|_| service.context_window.is_none()),
+        context_window: match service.context_window {
+            Some(declared) => facts.window.instead_of(declared),
+            None => facts.window.in_force,
+        },
     };
     let Correction { input, output, context_window, service: _ } = &correction;
     (input.is_some() || output.is_some() || context_window.is_some()).then_some(correction)
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_set_only_where_there_is_none() {
+    fn a_window_is_set_only_where_there_is_none_or_a_small_one() {
         let mut declared = service(Declaration::Declared, &[TEXT], &[TEXT]);
         let mut told = Facts::default();
         told.window.largest = Some(100_000);
@@ -131,6 +135,15 @@ mod tests {
         told.window.in_force = Some(4096);
         check(&declared, &told, "= | = | 4096");
         declared.context_window = Some(1_000_000);
+        check(&declared, &told, "=");
+        told.window.in_force = Some(16_384);
+        declared.context_window = Some(4_096);
+        check(&declared, &told, "= | = | 16384");
+        // A window that is not small may be smaller than that of the server, because the person wants it so.
+        declared.context_window = Some(8_192);
+        check(&declared, &told, "=");
+        told.window.in_force = Some(2_048);
+        declared.context_window = Some(4_096);
         check(&declared, &told, "=");
     }
 
@@ -151,11 +164,12 @@ mod tests {
             output in prop::collection::vec(capability(), 0..5),
             told_input in told(),
             told_output in told(),
-            window in prop::option::of(1_u64..9_000),
+            window in prop::option::of(1_u64..20_000),
+            declared_window in prop::option::of(1_u64..20_000),
         ) {
             let input = if declared == Declaration::Assumed { vec![TEXT] } else { input };
             let output = if declared == Declaration::Declared { output } else { vec![TEXT] };
-            let mut service = service(declared, &input, &output);
+            let mut service = Service { context_window: declared_window, ..service(declared, &input, &output) };
             let mut told = Facts { input: told_input, output: told_output, ..Facts::default() };
             told.window.in_force = window;
             let tools_before = service.tools_allowed();

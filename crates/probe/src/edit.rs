@@ -160,9 +160,18 @@ fn correct(
         }
         splices.extend(append(text, capabilities, &missing));
     }
-    if let Some(window) = correction.context_window.filter(|_| !has(object, "contextWindow")) {
-        change("contextWindow", None, window.to_string());
-        fields.push(("contextWindow", window.to_string()));
+    if let Some(window) = correction.context_window.map(|window| window.to_string()) {
+        match value_of(object, "contextWindow") {
+            Some(Value::NumberLit(before)) if before.value != window => {
+                change("contextWindow", Some(before.value.to_owned()), window.clone());
+                splices.push(Splice { range: before.range.start..before.range.end, text: window });
+            }
+            None if !has(object, "contextWindow") => {
+                change("contextWindow", None, window.clone());
+                fields.push(("contextWindow", window));
+            }
+            Some(_) | None => {}
+        }
     }
     splices.extend(append(text, object, &fields));
 }

@@ -50,6 +50,10 @@ impl Support {
     }
 }
 
+/// A context window with fewer tokens than this counts as small. The rules for agents, together with a task brief,
+/// already take thousands of tokens.
+pub(crate) const SMALL_WINDOW: u64 = 8_192;
+
 /// The context window of a model, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
@@ -57,6 +61,15 @@ pub struct Window {
     pub in_force: Option<u64>,
     /// The largest window that the model supports.
     pub largest: Option<u64>,
+}
+
+impl Window {
+    /// Returns the window that the server gives the model now, if the declared window is small and the server gives
+    /// more. A person may declare a smaller window than the server gives, but hardly a small one: such a declaration
+    /// comes from the time before the server was started with a larger window.
+    pub(crate) fn instead_of(self, declared: u64) -> Option<u64> {
+        self.in_force.filter(|there| declared < SMALL_WINDOW && *there > declared)
+    }
 }
 
 /// The facts that a server reports. An absent value means that the server does not report it.

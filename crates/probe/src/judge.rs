@@ -1,6 +1,6 @@
 //! Compares the declaration of a service with the facts that the server reports and with the trial call.
 
-use crate::facts::{Facts, Server, Support};
+use crate::facts::{Facts, SMALL_WINDOW, Server, Support};
 use crate::finding::{Field, Finding, Severity};
 use crate::trial::{ToolTrial, Trial};
 use polity_llm::{CallError, FailureKind, ServerKind};
@@ -10,9 +10,6 @@ use polity_society::id::ServiceId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A context window with fewer tokens than this counts as small. The rules for agents, together with a task brief,
-/// already take thousands of tokens.
-const SMALL_WINDOW: u64 = 8_192;
 /// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
 /// Number of models that are suggested in place of a missing model.
@@ -201,6 +198,15 @@ pub(crate) fn is_declared(service: &Service, capability: &Capability, direction:
 
 fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
     let (declared, window) = (service.context_window, facts.window);
+    let outgrown = declared.and_then(|declared| Some((declared, window.instead_of(declared)?)));
+    if let Some((declared, there)) = outgrown {
+        let what =
+            format!("contextWindow is {declared}, but {} now gives the model {there} tokens", facts.server);
+        let advice = format!("set contextWindow to {there}");
+        let finding = Finding::warning("window_outgrown", what, advice).settled_by(Field::Window);
+        let small = small_window(&service.id, there, kind(service, facts.server));
+        return std::iter::once(finding).chain(small).collect();
+    }
     let mut findings = Vec::new();
     match (declared, window.in_force, window.largest) {
         (Some(declared), Some(there), _) if declared > there => findings.push(Finding::warning(

@@ -73,7 +73,6 @@ fn fields_come_behind_the_last_one() {
         &window,
         &file(", /* a */ /* b */\n    \"contextWindow\": 4096\n    // below"),
     );
-    check(&file(",\n    \"contextWindow\": 1"), &window, &file(",\n    \"contextWindow\": 1"));
     let one_line = r#"{"services":[{"id":"a","baseURL":"http://h/v1","model":"m"}]}"#;
     check(
         one_line,
@@ -99,6 +98,21 @@ fn fields_come_behind_the_last_one() {
     check(&windows, &window, &file(",\n    \"contextWindow\": 4096").replace('\n', "\r\n"));
     let marked = format!("\u{feff}{}", file(""));
     check(&marked, &window, &format!("\u{feff}{}", file(",\n    \"contextWindow\": 4096")));
+}
+
+#[test]
+fn a_window_is_changed_where_it_stands() {
+    let window = correction(None, None, Some(16_384));
+    let check = |before: &str, after: &str| {
+        let with = |window: &str| file(&format!(",\n    \"contextWindow\":{window} // small\n"));
+        check(&with(before), &window, &with(after));
+        check(&format!("\u{feff}{}", with(before)), &window, &format!("\u{feff}{}", with(after)));
+    };
+    check("4096", "16384");
+    check(" /* old */ 4096", " /* old */ 16384");
+    check(" 16384", " 16384");
+    check(" null", " null");
+    check(" 4096, \"contextWindow\": 4096", " 4096, \"contextWindow\": 4096");
 }
 
 #[test]

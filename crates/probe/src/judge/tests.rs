@@ -72,6 +72,19 @@ fn a_window_is_compared_with_what_is_known_of_it() {
     check(Some(65_536), Some(32_768), Some(131_072), &["window_too_large"]);
     check(Some(65_536), Some(4096), None, &["window_too_large", "window_small"]);
     check(Some(65_536), None, Some(32_768), &["window_too_large"]);
+    check(Some(4096), Some(16_384), None, &["window_outgrown"]);
+    check(Some(2048), Some(4096), Some(262_144), &["window_outgrown", "window_small"]);
+}
+
+#[test]
+fn a_server_that_was_started_again_with_a_larger_window_is_not_to_be_started_once_more() {
+    let service = Service { context_window: Some(4096), ..service("local") };
+    let window = Window { in_force: Some(16_384), largest: None };
+    let facts = Facts { server: Server::Ollama, window, ..Facts::default() };
+    insta::assert_snapshot!(
+        shown(&of_window(&service, &facts)),
+        @"warning window_outgrown: contextWindow is 4096, but Ollama now gives the model 16384 tokens → set contextWindow to 16384"
+    );
 }
 
 #[test]
