@@ -136,7 +136,9 @@ fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Findi
             let what = format!("{} reports that the model does not call tools", facts.server);
             Some(no_tools(Severity::Warning, what, service, told))
         }
-        (Some(Support::Has), _) => Some(Finding::ok("tools", "calls tools")),
+        (Some(Support::Has), _) => {
+            Some(Finding::ok("tools", format!("{} reports that the model calls tools", facts.server)))
+        }
         (None, ToolTrial::Taken) => Some(Finding::ok("tools", "accepts tools")),
         (None, ToolTrial::NotTried | ToolTrial::Unclear) => None,
     }

@@ -144,6 +144,17 @@ fn tools_are_asked_for_only_where_they_are_allowed() {
     check(&without, Some(Support::HasNot), ToolTrial::NotTried, &["tools_not_declared"]);
 }
 
+/// doctor has not tried tools: the server has answered its questions, but not the call.
+#[test]
+fn a_report_of_the_server_is_not_told_like_a_result_of_a_call() {
+    let facts = Facts { server: Server::Ollama, output: [(TOOLS, Support::Has)].into(), ..Facts::default() };
+    let service = declared(&[TEXT], &[TEXT, TOOLS]);
+    let silent = failed(FailureKind::TimedOut, None, "nothing for 60s");
+    let told = judge(&service, &facts, &silent);
+    assert_eq!(codes(&told), ["timed_out", "tools"]);
+    assert_eq!(told[1].what, "Ollama reports that the model calls tools");
+}
+
 #[test]
 fn every_failure_has_advice() {
     let kinds = [
