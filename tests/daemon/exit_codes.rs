@@ -99,8 +99,24 @@ fn a_server_that_is_not_there_is_5() {
 fn advice_goes_with_5() {
     let server = ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "no such key"}})));
     let ended = run(&home(&server, &json!({})), &["what?"]).expect_code(5);
-    assert!(ended.stderr.contains("baseURL") && ended.stderr.contains("apiKey"));
-    assert!(ended.stdout.contains("no such key"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("no such key") && ended.stdout.contains("check apiKey"),
+        "{}",
+        ended.stdout
+    );
+}
+
+/// The server itself has an error, so nothing in `llmservices.json` has to be changed.
+#[test]
+fn advice_goes_with_the_kind_of_failure() {
+    let ended = refused_with(500).expect_code(5);
+    let said =
+        "not like this (the server of one was reached and answered with HTTP 500: check the server's log";
+    assert!(ended.stdout.contains(said), "{}", ended.stdout);
+    for field in ["apiKey", "baseURL", "llmservices.json"] {
+        assert!(!ended.stdout.contains(field) && !ended.stderr.contains(field), "{field}: {}", ended.stderr);
+    }
+    assert!(ended.stderr.contains("--resume` tries again"), "{}", ended.stderr);
 }
 
 /// Runs a prompt with a server that answers every request with this HTTP status.

@@ -230,9 +230,7 @@ pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
         Outcome::Answered | Outcome::AwaitsUser => None,
         Outcome::Unanswered => Some("nothing is left to do, and there is no answer"),
         Outcome::Limited => Some("a limit of app.json stopped the task"),
-        Outcome::NoModel => Some(
-            "no model could be used; the message above says why: check baseURL, model and apiKey in llmservices.json, and that the server runs",
-        ),
+        Outcome::NoModel => Some("no model could be used; the message above says why, and what to do"),
     }
 }
 

@@ -74,7 +74,9 @@ pub(super) fn service_skipped(
 /// further requests.
 pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
     let mut reason = failure.to_string();
-    if let Some(advice) = advice(service, failure) {
+    // The end of the pause is better advice for a limited rate than to wait.
+    let is_only_to_wait = failure.kind == FailureKind::RateLimited && pause.is_some();
+    if let Some(advice) = advice(service, failure).filter(|_| !is_only_to_wait) {
         reason.push_str(&format!(" ({advice})"));
     }
     if let Some(pause) = pause {
@@ -92,19 +94,22 @@ pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallE
     CallError { kind: FailureKind::ContextOverflow, message, status: None, retry_after: None }
 }
 
-/// Returns advice that helps the person to find and fix the cause of a failure.
+/// Returns what the person can do about a failure. Returns nothing for a service that is not configured correctly,
+/// because the message of this failure already says what to change.
 fn advice(service: &Service, failure: &CallError) -> Option<String> {
+    if failure.kind == FailureKind::Misconfigured {
+        return None;
+    }
     let server = ServerKind::usual_at(&service.endpoint.base_url);
     let Remedy { advice, .. } = Remedy::of(service, failure, server);
-    let answered = match failure.status {
-        None if is_silent(failure.kind) => return Some(format!("{}: {advice}", service.endpoint.base_url)),
-        None => return is_to_be_changed(failure.kind).then_some(advice),
-        // The server answered with status 200, but the rest of the answer was faulty.
-        Some(200) => "was reached".to_owned(),
-        Some(status) => format!("was reached and answered with HTTP {status}"),
-    };
     let id = &service.id;
-    is_to_be_changed(failure.kind).then(|| format!("the server of {id} {answered}: {advice}"))
+    Some(match failure.status {
+        None if is_silent(failure.kind) => format!("{}: {advice}", service.endpoint.base_url),
+        None => advice,
+        // The server answered with status 200, but the rest of the answer was faulty.
+        Some(200) => format!("the server of {id} was reached: {advice}"),
+        Some(status) => format!("the server of {id} was reached and answered with HTTP {status}: {advice}"),
+    })
 }
 
 /// Returns whether this kind of failure means that no server answered. In that case, the person should first check
@@ -113,37 +118,17 @@ fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// Returns whether the person must change something before a call with this kind of failure can work. If so, the person
-/// gets advice.
-fn is_to_be_changed(kind: FailureKind) -> bool {
-    match kind {
-        FailureKind::Unauthorized
-        | FailureKind::ContextOverflow
-        | FailureKind::MediaRefused
-        | FailureKind::CallNotParsed
-        | FailureKind::ToolsRefused
-        | FailureKind::NoSuchModel
-        | FailureKind::NothingLoaded
-        | FailureKind::WrongAddress
-        | FailureKind::NotAnAnswer
-        | FailureKind::Refused => true,
-        // `Misconfigured` needs no advice, because its message already says what to change.
-        FailureKind::Misconfigured
-        | FailureKind::Unreachable
-        | FailureKind::TimedOut
-        | FailureKind::RateLimited
-        | FailureKind::Passing
-        | FailureKind::BrokenOff => false,
-    }
-}
-
 /// Builds the outcome of a call that the gate did not let in, if no other service can be asked instead.
 pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
-    let kind = match shut {
-        Shut::Paused { .. } => FailureKind::RateLimited,
-        Shut::Open { last, .. } | Shut::StillDown { last } => last.kind,
+    let (kind, advice) = match shut {
+        Shut::Paused { .. } => (FailureKind::RateLimited, None),
+        Shut::Open { last, .. } | Shut::StillDown { last } => (last.kind, advice(service, last)),
     };
-    Asked::Failed { service: service.id.clone(), kind, reason: format!("{kind}: {}", why(shut)) }
+    let mut reason = format!("{kind}: {}", why(shut));
+    if let Some(advice) = advice {
+        reason.push_str(&format!(" ({advice})"));
+    }
+    Asked::Failed { service: service.id.clone(), kind, reason }
 }
 
 /// Builds the outcome of a call whose service was removed from the configuration, if no other service is left.
@@ -177,6 +162,64 @@ fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_llm::Endpoint;
+
+    fn reason(asked: &Asked) -> &str {
+        let Asked::Failed { reason, .. } = asked else { panic!("not a failure") };
+        reason
+    }
+
+    #[test]
+    fn a_failed_call_is_told_with_advice_of_its_kind() {
+        let service = Service::new(ServiceId::new("one"), Endpoint::new("http://127.0.0.1:9/v1", "m"));
+        let check = |kind, status, pause, expect: &str| {
+            let failure = CallError { kind, message: "why".to_owned(), status, retry_after: None };
+            let asked = failed(&service, &failure, pause);
+            let told = reason(&asked);
+            assert!(told.starts_with(expect), "{told}");
+            assert!(!told.contains("apiKey") || kind == FailureKind::Unauthorized, "{told}");
+        };
+        check(
+            FailureKind::Passing,
+            Some(500),
+            None,
+            "server error: why (the server of one was reached and answered with HTTP 500: check the server's log",
+        );
+        check(
+            FailureKind::BrokenOff,
+            Some(200),
+            None,
+            "answer broken off: why (the server of one was reached: check the server's log",
+        );
+        check(
+            FailureKind::Unreachable,
+            None,
+            None,
+            "server unreachable: why (http://127.0.0.1:9/v1: start the server",
+        );
+        check(
+            FailureKind::RateLimited,
+            Some(429),
+            None,
+            "rate limited: why (the server of one was reached and",
+        );
+        let pause = Some(Duration::from_secs(60));
+        check(FailureKind::RateLimited, Some(429), pause, "rate limited: why; it may be asked again in 1m");
+        check(FailureKind::Misconfigured, None, None, "service misconfigured: why");
+
+        let last = CallError {
+            kind: FailureKind::Passing,
+            message: "why".to_owned(),
+            status: Some(500),
+            retry_after: None,
+        };
+        let asked = shut_out(&service, &Shut::StillDown { last });
+        assert!(
+            reason(&asked).ends_with("if the server is overloaded, try again later)"),
+            "{}",
+            reason(&asked)
+        );
+    }
 
     #[test]
     fn when_a_service_may_be_asked_again() {
