@@ -26,6 +26,8 @@ const APP: &str = "app.json";
 const SERVICES: &str = "llmservices.json";
 /// Columns that [`complain`] takes at the beginning of each line.
 const NAME: usize = "polity: ".len();
+/// The beginning of a line with a command that the person can copy.
+const COMMAND: &str = "  ";
 /// Columns that stay free for the answer after a question.
 const ANSWER: usize = " yes".len();
 
@@ -117,9 +119,19 @@ fn tell(text: &str) -> Result<(), Failure> {
 /// Breaks lines so that at least `taken` columns of the terminal stay free for other text.
 fn broken(text: &str, taken: usize) -> String {
     match width() {
-        Some(columns) => wrapped(&harmless(text), columns.saturating_sub(taken)),
+        Some(columns) => broken_at(&harmless(text), columns.saturating_sub(taken)),
         None => text.to_owned(),
     }
+}
+
+/// Breaks all lines that are wider than `columns`, except for commands. The terminal wraps a long command itself, and a
+/// person who copies the command gets it without a line break.
+fn broken_at(text: &str, columns: usize) -> String {
+    let line_broken = |line: &str| match line.starts_with(COMMAND) {
+        true => line.to_owned(),
+        false => wrapped(line, columns),
+    };
+    text.split('\n').map(line_broken).collect::<Vec<_>>().join("\n")
 }
 
 /// Prints that no model server was found, or that a server without any model is running.
@@ -196,5 +208,17 @@ impl Person {
     /// Asks a question; returns whether the person agrees. An empty line means yes.
     async fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
         Ok(self.answers(question).await?.is_some_and(|line| words::is_yes(&line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_stays_on_one_line() {
+        let command = "  polity run \"Name the best reasons for and against.\"";
+        let text = format!("You can begin with one of these:\n{command}");
+        assert_eq!(broken_at(&text, 20), format!("You can begin with\none of these:\n{command}"));
     }
 }

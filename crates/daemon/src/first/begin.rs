@@ -2,7 +2,7 @@
 //! view, or leave? Chat and live view need a daemon. If none is running, this process starts one, and ends it when the
 //! person leaves.
 
-use super::Person;
+use super::{Person, tell};
 use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
 use crate::output::complain;
@@ -39,7 +39,10 @@ pub(super) async fn offer(person: &mut Person, texts: &Texts) -> Result<u8, Fail
             remote::chat::run(arguments, leaving).await
         }
         Command::View(arguments) => {
-            let shown = remote::view::run(arguments).await;
+            let shown = match remote::view::run(arguments).await {
+                Ok(code) if daemon.is_some() => tell(texts.get(TextKey::FirstViewed)).map(|()| code),
+                shown => shown,
+            };
             if shown.is_ok() && daemon.is_some() {
                 person.interrupts().await;
                 if let Some(words) = unfinished(&client).await {

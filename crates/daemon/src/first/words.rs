@@ -56,11 +56,13 @@ fn can<'t>(services: &[&Service], texts: &'t Texts) -> (Vec<&'t str>, Vec<&'t st
     (can, cannot)
 }
 
+/// Returns whether the texts are Chinese. The word for `text` shows it, because it is not ASCII in Chinese.
+fn is_chinese(texts: &Texts) -> bool {
+    !texts.get(TextKey::FirstText).is_ascii()
+}
+
 fn joined(words: &[&str], texts: &Texts) -> String {
-    // Chinese texts separate the words of a list with `、`. The word for `text` shows the language, because it is not
-    // ASCII in Chinese.
-    let is_chinese = !texts.get(TextKey::FirstText).is_ascii();
-    words.join(if is_chinese { "、" } else { ", " })
+    words.join(if is_chinese(texts) { "、" } else { ", " })
 }
 
 /// Says which configuration declares services already. `origin` is the text about the origin of the services.
@@ -104,7 +106,8 @@ pub(super) fn abilities(services: &[&Service], texts: &Texts) -> Option<String> 
     let (can, cannot) = can(services, texts);
     let mut line = texts.fill(TextKey::FirstCan, &[("can", &joined(&can, texts))]);
     if !cannot.is_empty() {
-        line.push(' ');
+        // In Chinese, no space follows a full stop.
+        line.push_str(if is_chinese(texts) { "" } else { " " });
         line.push_str(&texts.fill(TextKey::FirstCannot, &[("cannot", &joined(&cannot, texts))]));
     }
     Some(line)
@@ -213,6 +216,8 @@ mod tests {
         assert!(samples(&[&sees], &texts).contains("--attach picture.png"));
         let chinese = of_service(&sees, &built_in_texts(Language::Zh));
         insta::assert_snapshot!(chinese, @"- local（m）：读写文字、看图片、使用工具（创建智能体、处理文件、运行命令）；上下文窗口 32768 tokens");
+        let chinese = abilities(&[&sees], &built_in_texts(Language::Zh)).unwrap_or_default();
+        insta::assert_snapshot!(chinese, @"这个社会能：读写文字、看图片、使用工具（创建智能体、处理文件、运行命令）。不能：听声音、看视频。");
     }
 
     #[test]
@@ -290,7 +295,7 @@ mod tests {
         已有配置：OPENAI_API_KEY 对应的 OpenAI 服务。
         ");
         let small = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], Some(4_096));
-        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，太小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity；如果那时 llmservices.json 已声明该服务，还要把其中的 contextWindow 改为 16384。");
+        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，偏小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity；如果那时 llmservices.json 已声明该服务，还要把其中的 contextWindow 改为 16384。");
     }
 
     #[test]

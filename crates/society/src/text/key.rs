@@ -387,6 +387,8 @@ text_keys! {
     FirstSampleWork = "first.sample_work" [];
     /// `polity` without arguments: asks the person whether to open the chat, to open the live view, or to end.
     FirstNext = "first.next" [];
+    /// `polity` without arguments: how to end the live view that this command has opened.
+    FirstViewed = "first.viewed" [];
     /// Warns the person about a message: no service takes this kind of attachment.
     WarningNobodyTakes = "warning.nobody_takes" ["names", "capability"];
     /// Warns the person about a message: the model of root cannot call tools.

@@ -124,6 +124,14 @@ fn assert_both_written(polity: &Polity) {
     assert_eq!(services["services"][0]["model"], MODEL);
 }
 
+/// Checks that no line is wider than the terminal, except for commands: these are on one line each, so that a person can
+/// copy them.
+#[track_caller]
+fn assert_all_but_commands_fit(shown: &str, columns: u16) {
+    let others: Vec<&str> = shown.lines().filter(|line| !line.starts_with("  polity ")).collect();
+    assert_fits(&others.join("\n"), columns);
+}
+
 #[track_caller]
 fn assert_nothing_runs(polity: &Polity) {
     let status = polity.run(&["status"]).expect_code(0).stdout;
@@ -154,8 +162,10 @@ fn inside_the_first_minute() {
     }
     for columns in WIDTHS {
         let shown = first_minute(&polity, columns);
-        assert_fits(&shown, columns);
+        assert_all_but_commands_fit(&shown, columns);
         assert_whole(&shown, &whole, columns);
+        let command = format!("\n  polity run \"{SAMPLE}\"\n");
+        assert!(shown.contains(&command), "the command is broken at {columns} columns in:\n{shown}");
     }
 }
 
@@ -232,7 +242,7 @@ fn inside_no_and_ctrl_d() {
             assert!(whole.ends_with('\n'), "{whole:?}");
             for columns in WIDTHS {
                 let shown = said_no(columns);
-                assert_fits(&shown, columns);
+                assert_all_but_commands_fit(&shown, columns);
                 assert_whole(&shown, &whole, columns);
             }
         }
@@ -252,7 +262,7 @@ fn inside_ctrl_c() {
     for columns in WIDTHS {
         let check = |steps: &[(&str, &str)]| {
             let ended = lead(&polity, columns, steps).expect_code(130);
-            assert_fits(&ended.stdout, columns);
+            assert_all_but_commands_fit(&ended.stdout, columns);
             assert!(ended.stdout.ends_with("\npolity: interrupted\n"), "{}", ended.stdout);
         };
         check(&[(WRITE, CTRL_C)]);
@@ -278,7 +288,7 @@ fn a_configuration_with_a_mistake_is_told_at_every_width() {
     assert!(whole.contains("Configured already: ") && whole.contains("colourOfTheWhole"), "{whole}");
     for columns in WIDTHS {
         let shown = lead(&polity, columns, &steps).expect_code(0).stdout;
-        assert_fits(&shown, columns);
+        assert_all_but_commands_fit(&shown, columns);
         assert_whole(&shown.replace("polity: ", ""), &whole.replace("polity: ", ""), columns);
     }
     assert_eq!(fs::read_to_string(polity.config_dir().join("app.json")).expect("a file"), before);
@@ -338,6 +348,8 @@ fn the_live_view_that_polity_alone_opens_ends_with_ctrl_c() {
         let address = running.stdout_line("http://127.0.0.1:");
         let opened = running.stdout_line("the browser opens ");
         assert_eq!(opened, format!("the browser opens {address}"));
+        running.stdout_line("Ctrl-C ends the live view.");
+        running.stdout_wait("\n  polity view");
         keyboard.write_all(CTRL_C.as_bytes()).expect("a keyboard");
         running.wait().expect_code(0);
         assert_nothing_runs(&polity);
