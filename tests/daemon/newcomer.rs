@@ -233,3 +233,18 @@ fn inside_a_poor_model() {
     let told = polity.run(&["run", "hello"]);
     assert!(told.stderr.contains("OLLAMA_CONTEXT_LENGTH=16384"), "{}", told.stderr);
 }
+
+#[test]
+fn a_server_that_says_nothing_is_named() {
+    in_own_network("newcomer::inside_a_silent_server");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_silent_server() {
+    // The port accepts connections, because the system does so, but nobody reads from them.
+    let _silent = std::net::TcpListener::bind(("127.0.0.1", OLLAMA)).expect("the port of Ollama");
+    let first = alone(&newcomer(), "n\n\n").expect_code(0).stdout;
+    assert!(first.contains("Port 11434 is open, but its server has not answered."), "{first}");
+    assert!(first.contains("Start one of these servers, and run polity again."), "{first}");
+}

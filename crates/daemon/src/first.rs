@@ -13,7 +13,7 @@ use crate::output::{Elapsed, complain, harmless, print};
 use crate::places;
 use crate::signals::Interruption;
 use polity_disk::write_private;
-use polity_llm::discover_empty;
+use polity_llm::discover_unusable;
 use polity_registry::{
     Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, with_language,
 };
@@ -134,15 +134,16 @@ fn broken_at(text: &str, columns: usize) -> String {
     text.split('\n').map(line_broken).collect::<Vec<_>>().join("\n")
 }
 
-/// Prints that no model server was found, or that a server without any model is running.
+/// Prints that no model server was found, or that a server without any model is running. Names the ports on which
+/// something listens but says nothing.
 async fn tell_nothing_found(texts: &Texts) -> Result<(), Failure> {
     let searching = Elapsed::begin(texts.get(TextKey::FirstSearching));
-    let empty = discover_empty(DISCOVERY).await;
+    let unusable = discover_unusable(DISCOVERY).await;
     drop(searching);
-    match empty.first() {
-        Some(server) => tell(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
-        None => tell(texts.get(TextKey::FirstNothing)),
+    for line in words::of_unusable(&unusable, texts) {
+        tell(&line)?;
     }
+    Ok(())
 }
 
 fn text_of(path: &Path) -> Option<String> {

@@ -23,6 +23,15 @@ pub struct Found {
     pub models: Vec<String>,
 }
 
+/// Why polity cannot use what listens on the usual port of a kind of model server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The model server answers, but has no model.
+    Empty,
+    /// The port is open, but nothing has answered within the time limit.
+    Silent,
+}
+
 /// The kinds of servers that discovery looks for on their usual ports, the most preferred first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum ServerKind {
@@ -37,7 +46,8 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    fn port(self) -> u16 {
+    /// Returns the port on which this kind of server usually listens.
+    pub fn port(self) -> u16 {
         match self {
             Self::Ollama => 11_434,
             Self::LmStudio => 1_234,
@@ -80,16 +90,10 @@ pub async fn discover_all(budget: Duration) -> Vec<Found> {
     discover_among(usual_places(), budget).await
 }
 
-/// Looks for model servers on this machine. Tries the usual ports of all kinds of model servers at the same time.
-/// Returns the kinds of the servers that answer but have no model. Takes no longer than `budget`.
-pub async fn discover_empty(budget: Duration) -> Vec<ServerKind> {
-    let Some(client) = client(budget) else { return Vec::new() };
-    let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
-    answers
-        .filter(|found| std::future::ready(found.models.is_empty()))
-        .map(|found| found.server)
-        .collect()
-        .await
+/// Looks for model servers on this machine that polity cannot use. Tries the usual ports of all kinds of model servers
+/// at the same time. Takes no longer than `budget`.
+pub async fn discover_unusable(budget: Duration) -> Vec<(ServerKind, Unusable)> {
+    unusable_among(usual_places(), budget).await
 }
 
 fn usual_places() -> impl Iterator<Item = (ServerKind, String)> {
@@ -102,17 +106,28 @@ fn client(budget: Duration) -> Option<reqwest::Client> {
     client.inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
-/// Asks all candidates (addresses at which a server may listen) at the same time. Returns the answers in the order of
-/// the candidates.
+/// What a candidate did when it was asked for its models. A candidate is an address at which a server may listen.
+enum Asked {
+    Answered(Found),
+    /// The candidate accepted the connection, and said nothing within the time limit.
+    Silent(ServerKind),
+    /// Nothing listens there, or no model server.
+    Other,
+}
+
+/// Asks all candidates at the same time. Returns the results in the order of the candidates.
 fn ask_all<'c>(
     client: &'c reqwest::Client,
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
-) -> impl Stream<Item = Option<Found>> + 'c {
+) -> impl Stream<Item = Asked> + 'c {
     let asked = candidates.into_iter().map(move |(server, base_url)| async move {
         // Each candidate has the whole time budget, so a server that hangs takes no time from the other candidates.
-        let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
-        Some(Found { server, base_url, models })
+        match tokio::time::timeout(budget, list_models(client, &base_url)).await {
+            Ok(Some(models)) => Asked::Answered(Found { server, base_url, models }),
+            Ok(None) => Asked::Other,
+            Err(_) => Asked::Silent(server),
+        }
     });
     asked.collect::<FuturesOrdered<_>>()
 }
@@ -122,8 +137,26 @@ async fn discover_among(
     budget: Duration,
 ) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
-    let answers: Vec<Option<Found>> = ask_all(&client, candidates, budget).collect().await;
-    answers.into_iter().flatten().filter(|found| !found.models.is_empty()).collect()
+    let usable = |asked: Asked| match asked {
+        Asked::Answered(found) if !found.models.is_empty() => Some(found),
+        Asked::Answered(_) | Asked::Silent(_) | Asked::Other => None,
+    };
+    let asked: Vec<Asked> = ask_all(&client, candidates, budget).collect().await;
+    asked.into_iter().filter_map(usable).collect()
+}
+
+async fn unusable_among(
+    candidates: impl IntoIterator<Item = (ServerKind, String)>,
+    budget: Duration,
+) -> Vec<(ServerKind, Unusable)> {
+    let Some(client) = client(budget) else { return Vec::new() };
+    let unusable = |asked: Asked| match asked {
+        Asked::Answered(found) if found.models.is_empty() => Some((found.server, Unusable::Empty)),
+        Asked::Silent(server) => Some((server, Unusable::Silent)),
+        Asked::Answered(_) | Asked::Other => None,
+    };
+    let asked: Vec<Asked> = ask_all(&client, candidates, budget).collect().await;
+    asked.into_iter().filter_map(unusable).collect()
 }
 
 async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<String>> {
@@ -238,6 +271,21 @@ mod tests {
     async fn one_that_hangs_costs_the_budget_and_no_more() {
         let candidates = [(ServerKind::Ollama, server(None).await)];
         assert_eq!(discover_among(candidates, Duration::from_millis(50)).await, []);
+    }
+
+    #[tokio::test]
+    async fn a_server_without_a_model_and_a_silent_one_are_told_apart() {
+        let (_socket, refusing) = nobody();
+        let silent = [(ServerKind::Ollama, server(None).await), (ServerKind::LmStudio, refusing)];
+        let found = unusable_among(silent, Duration::from_millis(50)).await;
+        assert_eq!(found, [(ServerKind::Ollama, Unusable::Silent)]);
+        let others = [
+            (ServerKind::LlamaCpp, server(Some(r#"{"object":"list","data":[]}"#)).await),
+            (ServerKind::Vllm, server(Some(LIST)).await),
+            (ServerKind::Ollama, server(Some("<html>It works!</html>")).await),
+        ];
+        let found = unusable_among(others, Duration::from_secs(60)).await;
+        assert_eq!(found, [(ServerKind::LlamaCpp, Unusable::Empty)]);
     }
 
     #[tokio::test]

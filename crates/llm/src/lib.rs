@@ -54,7 +54,7 @@ pub use chat::{
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
-pub use discover::{Found, ServerKind, discover_all, discover_empty};
+pub use discover::{Found, ServerKind, Unusable, discover_all, discover_unusable};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
     ToolCallIds, ToolResultMedia,

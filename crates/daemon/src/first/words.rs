@@ -1,6 +1,6 @@
 //! The texts of the dialogue that `polity` without arguments leads. These functions do no IO.
 
-use polity_llm::ServerKind;
+use polity_llm::{ServerKind, Unusable};
 use polity_registry::{Discovered, Service};
 use polity_society::content::{Capability, Direction};
 use polity_society::text::{Language, TextKey, Texts};
@@ -79,6 +79,22 @@ pub(super) fn of_servers(found: &[Discovered], texts: &Texts) -> Vec<String> {
         lines.push(texts.fill(TextKey::FirstFound, &values));
         lines.extend(server.services().map(|service| of_service(service, texts)));
     }
+    lines
+}
+
+/// Says why no model server was found. `unusable` contains the servers that polity cannot use, the most preferred
+/// first.
+pub(super) fn of_unusable(unusable: &[(ServerKind, Unusable)], texts: &Texts) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (server, _) in unusable.iter().filter(|(_, why)| *why == Unusable::Silent) {
+        let values = [("port", &*server.port().to_string()), ("server", &*server.to_string())];
+        lines.push(texts.fill(TextKey::FirstSilentPort, &values));
+    }
+    let empty = unusable.iter().find(|(_, why)| *why == Unusable::Empty);
+    lines.push(match empty {
+        Some((server, _)) => texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())]),
+        None => texts.get(TextKey::FirstNothing).to_owned(),
+    });
     lines
 }
 
@@ -241,6 +257,20 @@ mod tests {
         ");
         let services: Vec<&Service> = found.iter().flat_map(Discovered::services).collect();
         insta::assert_snapshot!(abilities(&services, &texts).unwrap_or_default(), @"This society can: read and write text, see pictures. It cannot: hear sound, watch video, use tools (hire agents, work on files, run commands).");
+    }
+
+    #[test]
+    fn a_port_that_is_open_and_silent_is_named() {
+        let texts = built_in_texts(Language::En);
+        let silent = (ServerKind::Ollama, Unusable::Silent);
+        insta::assert_snapshot!(of_unusable(&[silent], &texts).join("\n"), @r"
+        Port 11434 is open, but its server has not answered. If it is Ollama, wait until it answers, or start it again.
+        No model server answers on this machine (Ollama 11434, LM Studio 1234, llama.cpp 8080, vLLM 8000), and OPENAI_API_KEY is not set. Start one of these servers, and run polity again. Until then, the built-in rehearsal models answer.
+        ");
+        let empty = of_unusable(&[silent, (ServerKind::LmStudio, Unusable::Empty)], &texts);
+        assert_eq!(empty.len(), 2);
+        assert!(empty[1].starts_with("LM Studio is running, but has no model."), "{empty:?}");
+        assert_eq!(of_unusable(&[], &texts), [texts.get(TextKey::FirstNothing)]);
     }
 
     #[test]

@@ -333,6 +333,8 @@ text_keys! {
     FirstNothing = "first.nothing" [];
     /// `polity` without arguments: a server was found, but it has no model.
     FirstEmpty = "first.empty" ["server"];
+    /// `polity` without arguments: the usual port of a server is open, but nothing answers there.
+    FirstSilentPort = "first.silent_port" ["port", "server"];
     /// `polity` without arguments: one line about a service that polity proposes to declare.
     FirstService = "first.service" ["id", "model", "can", "window"];
     /// `polity` without arguments: the context window of a service, as a part of the line about the service.
