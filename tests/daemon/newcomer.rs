@@ -180,7 +180,12 @@ fn inside_nothing_is_written() {
     let polity = newcomer();
     alone(&polity, "n\nn\n\n").expect_code(0);
     assert_eq!(configured(&polity, "llmservices.json"), None);
-    assert_eq!(configured(&polity, "app.json"), None);
+    let refused = configured(&polity, "app.json").expect("a file");
+    assert!(refused.contains("\"language\": \"zh\""), "{refused}");
+    // The person has answered the question about the language, so it does not come again.
+    let again = alone(&polity, "n\n\n").expect_code(0).stdout;
+    assert!(again.contains("Write this to") && !again.contains("Use English"), "{again}");
+    assert_eq!(configured(&polity, "app.json"), Some(refused));
     // No file declares the server. polity has found it, and uses it with the capabilities that the server itself
     // reports.
     fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
@@ -188,8 +193,11 @@ fn inside_nothing_is_written() {
     assert_eq!(answered.stdout, "I see a picture.\n", "{}", answered.stderr);
 
     // polity asks all questions before it changes a file. So Ctrl-C between two questions leaves all files unchanged.
-    let (running, mut keyboard) = polity.spawn_with_keyboard(&[]);
+    // `polity run` has written the default files to the home of a new user, but these are no answers.
+    let polity = newcomer();
+    polity.run(&["run", "看"]).expect_code(0);
     let before = configured(&polity, "app.json");
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&[]);
     running.stdout_wait("Write this to");
     keyboard.write_all(b"y\n").expect("a keyboard");
     // The first question was answered with yes, but no file is written yet, because the next question about `app.json`

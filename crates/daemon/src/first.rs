@@ -15,7 +15,8 @@ use crate::signals::Interruption;
 use polity_disk::write_private;
 use polity_llm::discover_unusable;
 use polity_registry::{
-    Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, with_language,
+    Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, language_is_chosen,
+    with_language,
 };
 use polity_society::text::{TextKey, Texts};
 use std::fs;
@@ -92,14 +93,18 @@ pub(crate) async fn run() -> Result<u8, Failure> {
             files.push((path, polity_probe::written(services.iter().copied())));
         }
     }
-    if let Some(language) = locale.filter(|language| *language != current.settings.language) {
-        let path = directory.join(APP);
-        let before = text_of(&path).unwrap_or_else(|| polity_registry::DEFAULT_SETTINGS.to_owned());
+    let path = directory.join(APP);
+    let before = text_of(&path).unwrap_or_else(|| polity_registry::DEFAULT_SETTINGS.to_owned());
+    let used = current.settings.language;
+    if let Some(language) = locale.filter(|language| *language != used && !language_is_chosen(&before)) {
         let question = texts.fill(TextKey::FirstLanguage, &[("path", &path.display().to_string())]);
-        if let Some(text) = with_language(&before, language)
-            && person.agrees(&question).await?
+        if let Some(with_own) = with_language(&before, language)
+            // Nothing is written at the end of the input, because nobody has answered.
+            && let Some(line) = person.answers(&question).await?
         {
-            files.push((path, text));
+            // A no is written too, so that the question is not asked again.
+            let text = if words::is_yes(&line) { Some(with_own) } else { with_language(&before, used) };
+            files.extend(text.map(|text| (path, text)));
         }
     }
     write(&directory, &files, &texts)?;

@@ -1,12 +1,26 @@
 //! Changes the language in the text of `app.json`. Everything else in the text stays the same, byte for byte.
 
+use crate::fields;
+use crate::files::DEFAULT_SETTINGS;
 use crate::settings;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use polity_society::text::Language;
 
-/// Returns the text of `app.json` with this language; `None` if the text cannot be changed safely.
+/// The first line of the default `app.json` if somebody has chosen its language. It shows the choice, because the
+/// language of the file stays the same.
+const CHOSEN: &str = "// Somebody has chosen the language of this file.\n";
+
+/// Returns whether somebody has chosen the language that the text of `app.json` names. polity itself writes the default
+/// file, so the language in this file was not chosen.
+pub fn language_is_chosen(text: &str) -> bool {
+    let names_one =
+        fields::parse_object(settings::FILE, text).is_ok_and(|root| root.contains_key("language"));
+    names_one && text != DEFAULT_SETTINGS
+}
+
+/// Returns the text of `app.json` with this language as a chosen one; `None` if the text cannot be changed safely.
 pub fn with_language(text: &str, language: Language) -> Option<String> {
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -31,7 +45,10 @@ pub fn with_language(text: &str, language: Language) -> Option<String> {
         (Some(_), Some(_)) => return None,
     };
     let (settings, _) = settings::parse(&changed).ok()?;
-    (settings.language == language).then_some(changed)
+    if settings.language != language {
+        return None;
+    }
+    Some(if changed == DEFAULT_SETTINGS { format!("{CHOSEN}{changed}") } else { changed })
 }
 
 #[cfg(test)]
@@ -51,8 +68,20 @@ mod tests {
         check("{\"discover\": true}", Some("{\n  \"language\": \"en\",\"discover\": true}"));
         check("{\"language\": \"zh\", \"language\": \"zh\"}", None);
         check("{", None);
-        let default = include_str!("../../../config/app.json");
-        let changed = with_language(default, Language::En).unwrap();
-        assert_eq!(changed, default.replacen("\"language\": \"zh\"", "\"language\": \"en\"", 1));
+        let changed = with_language(DEFAULT_SETTINGS, Language::En).unwrap();
+        assert_eq!(changed, DEFAULT_SETTINGS.replacen("\"language\": \"zh\"", "\"language\": \"en\"", 1));
+    }
+
+    #[test]
+    fn a_chosen_language_differs_from_the_default_one() {
+        for text in [DEFAULT_SETTINGS, "{}", "{\"discover\": true}"] {
+            assert!(!language_is_chosen(text), "{text}");
+            for language in [Language::Zh, Language::En] {
+                assert!(language_is_chosen(&with_language(text, language).unwrap()), "{text}");
+            }
+        }
+        assert!(!language_is_chosen("{"));
+        let chosen = with_language(DEFAULT_SETTINGS, Language::Zh).unwrap();
+        assert!(chosen.ends_with(DEFAULT_SETTINGS), "{chosen}");
     }
 }

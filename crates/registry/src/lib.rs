@@ -44,7 +44,7 @@ mod watch;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
 pub use files::{DEFAULT_SETTINGS, WriteDefaultsError, write_defaults};
-pub use language::with_language;
+pub use language::{language_is_chosen, with_language};
 pub use problem::{Place, Problem, Severity};
 pub use prompts::{Prompts, ToolText, built_in_texts};
 pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report};

@@ -153,7 +153,7 @@ fn inside_the_first_minute() {
         "Found Ollama at http://127.0.0.1:11434/v1:\n",
         "warning: the context window of service local has only 4096 tokens",
         "llmservices.json? [Y/n] y\n",
-        "app.json)? [Y/n] \nwrote ",
+        "app.json)? After n, polity writes to you, the models and the agents in Chinese. [Y/n] \nwrote ",
         "This society can: read and write text, see pictures, use tools",
         SAMPLE,
         "\nNow: 1 chat, 2 the live view in a browser, Enter to end: 1",
@@ -211,7 +211,7 @@ fn first_minute(polity: &Polity, columns: u16) -> String {
 }
 
 #[test]
-fn who_says_no_or_ends_the_input_gets_no_file_at_every_width() {
+fn who_says_no_or_ends_the_input_gets_no_services_at_every_width() {
     in_own_network("cli::terminals::alone::inside_no_and_ctrl_d");
 }
 
@@ -226,7 +226,15 @@ fn inside_no_and_ctrl_d() {
             let steps: Vec<(&str, &str)> = questions.iter().map(|question| (*question, key)).collect();
             let said_no = |columns| {
                 let ended = lead(&polity, columns, &steps).expect_code(0);
-                assert_eq!(configured(&polity), []);
+                let written = configured(&polity);
+                if (locale, key) == ("en_US.UTF-8", NO) {
+                    // A no to English is remembered. Otherwise the question would come again at each start.
+                    let [(app, settings)] = written.as_slice() else { panic!("not one file: {written:?}") };
+                    assert!(app == "app.json" && settings.contains("\"language\": \"zh\""), "{settings}");
+                    forget(&polity);
+                } else {
+                    assert_eq!(written, []);
+                }
                 ended.stdout
             };
             let whole = said_no(WIDE);
@@ -283,7 +291,7 @@ fn a_configuration_with_a_mistake_is_told_at_every_width() {
     let mut polity = home(&server, &json!({"colourOfTheWholeSocietyAndOfEverythingThatBelongsToIt": "blue"}));
     polity.set_env("LANG", "en_US.UTF-8");
     let before = fs::read_to_string(polity.config_dir().join("app.json")).expect("a file");
-    let steps = [(WRITE, NO), (NEXT, ENTER)];
+    let steps = [(WRITE, CTRL_D), (NEXT, ENTER)];
     let whole = lead(&polity, WIDE, &steps).expect_code(0).stdout;
     assert!(whole.contains("Configured already: ") && whole.contains("colourOfTheWhole"), "{whole}");
     for columns in WIDTHS {
