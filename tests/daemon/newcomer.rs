@@ -256,3 +256,58 @@ fn inside_a_silent_server() {
     assert!(first.contains("Port 11434 is open, but its server has not answered."), "{first}");
     assert!(first.contains("Start one of these servers, and run polity again."), "{first}");
 }
+
+#[test]
+fn a_declared_server_that_has_ended_is_told_before_the_first_prompt() {
+    in_own_network("newcomer::inside_a_server_that_has_ended");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_server_that_has_ended() {
+    let server = ollama(&["completion", "tools"], 32_768);
+    let polity = newcomer();
+    alone(&polity, "\n\n\n").expect_code(0);
+    let answers = alone(&polity, "\n").expect_code(0).stdout;
+    assert!(answers.contains("This society can:") && !answers.contains("does not answer"), "{answers}");
+    drop(server);
+    let ended = alone(&polity, "\n").expect_code(0).stdout;
+    for words in ["local does not answer at http://127.0.0.1:11434/v1: start Ollama.", "  polity doctor"] {
+        assert!(ended.contains(words), "{words:?} is not in {ended}");
+    }
+    for words in ["This society can:", "  polity run"] {
+        assert!(!ended.contains(words), "{words:?} is in {ended}");
+    }
+}
+
+#[test]
+fn a_larger_window_is_found_after_a_new_start_of_the_server() {
+    in_own_network("newcomer::inside_a_larger_window");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_larger_window() {
+    let window = |polity: &Polity| {
+        let text = configured(polity, "llmservices.json").expect("a file");
+        serde_json::from_str::<Value>(&text).expect("JSON")["services"][0]["contextWindow"].clone()
+    };
+    let server = ollama(&["completion", "tools"], 4_096);
+    let polity = newcomer();
+    let first = alone(&polity, "\n\n\n").expect_code(0).stdout;
+    assert!(
+        first.contains("OLLAMA_CONTEXT_LENGTH=16384") && first.contains("  polity doctor --fix"),
+        "{first}"
+    );
+    assert_eq!(window(&polity), 4_096);
+    drop(server);
+
+    let _server = ollama(&["completion", "tools"], 16_384);
+    let again = alone(&polity, "\n").expect_code(0).stdout;
+    assert!(again.contains("The server of local now gives a context window of 16384 tokens"), "{again}");
+    assert!(!again.contains("OLLAMA_CONTEXT_LENGTH"), "{again}");
+    polity.run(&["doctor", "--fix"]).expect_code(0);
+    assert_eq!(window(&polity), 16_384);
+    let mended = alone(&polity, "\n").expect_code(0).stdout;
+    assert!(!mended.contains("now gives") && !mended.contains("warning"), "{mended}");
+}

@@ -13,15 +13,17 @@ use crate::output::{Elapsed, complain, harmless, print};
 use crate::places;
 use crate::signals::Interruption;
 use polity_disk::write_private;
-use polity_llm::discover_unusable;
+use polity_llm::{Inquirer, discover_unusable};
 use polity_registry::{
     Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, language_is_chosen,
     with_language,
 };
+use polity_rehearsal::SCHEME;
 use polity_society::text::{TextKey, Texts};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use words::Glance;
 
 const APP: &str = "app.json";
 const SERVICES: &str = "llmservices.json";
@@ -82,7 +84,12 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     for line in &lines {
         tell(line)?;
     }
-    for warning in words::warnings(&services, &texts) {
+    let glances = match current.catalogue.origin() {
+        Origin::File | Origin::Environment => glances(&services, &texts).await,
+        // The search has just asked these servers.
+        Origin::Discovered(_) | Origin::Rehearsal => Vec::new(),
+    };
+    for warning in words::warnings(&services, &glances, &texts) {
         tell(&warning)?;
     }
 
@@ -109,11 +116,30 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     }
     write(&directory, &files, &texts)?;
 
-    if let Some(line) = words::abilities(&services, &texts) {
-        tell(&line)?;
+    // If root gets no answer, each suggested command would fail.
+    if words::root_may_work(&services, &glances, &current.catalogue.default_service().id) {
+        let usable = words::usable(&services, &glances);
+        if let Some(line) = words::abilities(&usable, &texts) {
+            tell(&line)?;
+        }
+        tell(&words::samples(&usable, &texts))?;
     }
-    tell(&words::samples(&services, &texts))?;
     begin::offer(&mut person, &texts).await
+}
+
+/// Asks the servers of declared services whether they answer, all at the same time. Takes no longer than twice the time
+/// limit [`DISCOVERY`].
+async fn glances(services: &[&Service], texts: &Texts) -> Vec<Glance> {
+    let Ok(inquirer) = Inquirer::new(DISCOVERY) else { return Vec::new() };
+    let _asking = Elapsed::begin(texts.get(TextKey::FirstAsking));
+    let inquirer = &inquirer;
+    let asked = services.iter().map(|service| async move {
+        if service.endpoint.base_url.starts_with(SCHEME) {
+            return Glance::Answers(None);
+        }
+        Glance::of(polity_probe::glance(inquirer, service, DISCOVERY).await)
+    });
+    futures::future::join_all(asked).await
 }
 
 /// Prints a text, broken to the width of the terminal.

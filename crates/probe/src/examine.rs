@@ -1,7 +1,7 @@
 //! Examines one service: asks its server for facts, and makes a trial call.
 
 use crate::answers::{list, llama_cpp, lm_studio, ollama};
-use crate::facts::{Facts, Server, Support};
+use crate::facts::{Facts, SMALL_WINDOW, Server, Support};
 use crate::finding::Finding;
 use crate::judge::judge;
 use crate::trial::{ToolTrial, Trial, TryTools, try_out};
@@ -65,6 +65,36 @@ pub async fn examine(
     }
     let findings = judge(service, &facts, &trial);
     Examination { facts, trial, findings }
+}
+
+/// Asks the server of a service about itself, without a call. Returns the context window that the server gives now, if
+/// the service declares a small window and the server gives a larger one. `question` limits each of two rounds of
+/// questions; a service that declares no small window needs only one.
+///
+/// # Errors
+///
+/// Fails if no server answers in time, or if the service cannot be asked as it is declared. A server that answers with
+/// an error is there, so this function does not fail then.
+pub async fn glance(
+    inquirer: &Inquirer,
+    service: &Service,
+    question: Duration,
+) -> Result<Option<u64>, CallError> {
+    let examined = Examined { inquirer, service, times: Times { question, call: question } };
+    let small = service.context_window.filter(|window| *window < SMALL_WINDOW);
+    let mut facts = Facts::default();
+    let asked = match small {
+        Some(_) => examined.survey(&mut facts).await,
+        None => examined.ask(Question::OfBase("models")).await.map(|_| ()),
+    };
+    if let Err(error) = asked
+        && (is_in_vain(&error) || error.kind == FailureKind::TimedOut)
+    {
+        return Err(error);
+    }
+    let Some(declared) = small else { return Ok(None) };
+    examined.look_at_loaded(&mut facts).await;
+    Ok(facts.window.instead_of(declared))
 }
 
 /// The question to the server has failed with this error. Returns whether a trial call would certainly fail in the same

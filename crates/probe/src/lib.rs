@@ -30,7 +30,7 @@ mod edit;
 
 pub use correction::{Correction, corrections};
 pub use edit::{EditError, Edited, edit};
-pub use examine::{Examination, Times, examine};
+pub use examine::{Examination, Times, examine, glance};
 pub use facts::{Facts, Server, Support, Window};
 pub use finding::{Field, Finding, Severity};
 pub use found::{Candidate, choose, look, written};

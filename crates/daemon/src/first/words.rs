@@ -1,14 +1,49 @@
 //! The texts of the dialogue that `polity` without arguments leads. These functions do no IO.
 
-use polity_llm::{ServerKind, Unusable};
+use polity_llm::{CallError, FailureKind, ServerKind, Unusable};
 use polity_registry::{Discovered, Service};
 use polity_society::content::{Capability, Direction};
+use polity_society::id::ServiceId;
 use polity_society::text::{Language, TextKey, Texts};
 
 /// A context window with fewer tokens than this counts as small.
 const SMALL_WINDOW: u64 = 8_192;
 /// The context window, in tokens, that polity advises in place of a small one.
 const GOOD_WINDOW: u64 = 16_384;
+
+/// What a declared service does when its server is asked for a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Glance {
+    /// The server answers. Contains the context window that the server gives now, if the declared window is small and
+    /// this one is larger.
+    Answers(Option<u64>),
+    /// The server has not answered in time. It may be busy.
+    Slow,
+    /// No server answers.
+    Unreachable,
+    /// The service cannot be asked as it is declared.
+    Misconfigured,
+}
+
+impl Glance {
+    /// Reads what [`polity_probe::glance`] returns.
+    pub(super) fn of(asked: Result<Option<u64>, CallError>) -> Self {
+        match asked.map_err(|error| error.kind) {
+            Ok(larger) => Self::Answers(larger),
+            Err(FailureKind::TimedOut) => Self::Slow,
+            Err(FailureKind::Misconfigured) => Self::Misconfigured,
+            Err(_) => Self::Unreachable,
+        }
+    }
+
+    /// Returns whether a call of the service may succeed.
+    pub(super) fn may_work(self) -> bool {
+        match self {
+            Self::Answers(_) | Self::Slow => true,
+            Self::Unreachable | Self::Misconfigured => false,
+        }
+    }
+}
 
 /// Returns the language that the locale in the environment names; nothing if it names none. `variable` looks up an
 /// environment variable.
@@ -129,27 +164,81 @@ pub(super) fn abilities(services: &[&Service], texts: &Texts) -> Option<String> 
     Some(line)
 }
 
+/// Returns the services of which a call may succeed. `glances` is empty if the services were not asked.
+pub(super) fn usable<'s>(services: &[&'s Service], glances: &[Glance]) -> Vec<&'s Service> {
+    let may_work = |index: usize| glances.get(index).is_none_or(|glance| glance.may_work());
+    let indexed = services.iter().copied().enumerate();
+    indexed.filter_map(|(index, service)| may_work(index).then_some(service)).collect()
+}
+
+/// Returns whether root may get an answer: from the default service, or from one of its fallbacks. `glances` is empty
+/// if the services were not asked.
+pub(super) fn root_may_work(services: &[&Service], glances: &[Glance], default: &ServiceId) -> bool {
+    if glances.is_empty() {
+        return true;
+    }
+    let find = |id: &ServiceId| services.iter().zip(glances).find(|(service, _)| service.id == *id);
+    let mut next = find(default);
+    // Fallbacks may form a circle, so this looks at most once at each service.
+    for _ in services {
+        let Some((service, glance)) = next else { return false };
+        if glance.may_work() {
+            return true;
+        }
+        next = service.fallback.as_ref().and_then(find);
+    }
+    false
+}
+
 /// Returns warnings about the services, with advice. Only the first service must be able to use tools, because root
-/// uses this service.
-pub(super) fn warnings(services: &[&Service], texts: &Texts) -> Vec<String> {
+/// uses this service. `glances` contains an element for each service if the services were asked; otherwise none.
+pub(super) fn warnings(services: &[&Service], glances: &[Glance], texts: &Texts) -> Vec<String> {
     let mut warnings = Vec::new();
     let Some(first) = services.first() else { return warnings };
     if !first.tools_allowed() {
         warnings.push(texts.fill(TextKey::WarningNoTools, &[("service", first.id.as_str())]));
     }
-    for service in services {
-        let Some(window) = service.context_window.filter(|window| *window < SMALL_WINDOW) else { continue };
-        let how = how_to_enlarge(ServerKind::usual_at(&service.endpoint.base_url), GOOD_WINDOW, texts);
-        // The file has the window that was found, and keeps it. So a larger window at the server alone changes nothing.
-        let values = [
-            ("service", service.id.as_str()),
-            ("window", &*window.to_string()),
-            ("how", how.as_str()),
-            ("tokens", &*GOOD_WINDOW.to_string()),
-        ];
-        warnings.push(texts.fill(TextKey::FirstSmallWindow, &values));
+    for (index, service) in services.iter().enumerate() {
+        let glance = glances.get(index).copied().unwrap_or(Glance::Answers(None));
+        warnings.extend(of_glance(service, glance, texts));
+    }
+    if glances.iter().any(|glance| !matches!(glance, Glance::Answers(_))) {
+        warnings.push(texts.get(TextKey::FirstDoctor).to_owned());
     }
     warnings
+}
+
+/// Returns a warning if a service does not answer, or if its context window is small.
+fn of_glance(service: &Service, glance: Glance, texts: &Texts) -> Option<String> {
+    let (id, url) = (service.id.as_str(), service.endpoint.base_url.as_str());
+    let server = ServerKind::usual_at(url);
+    match glance {
+        Glance::Answers(larger) => {
+            let window = service.context_window.filter(|window| *window < SMALL_WINDOW)?;
+            let (window, larger) = (window.to_string(), larger.map(|larger| larger.to_string()));
+            Some(match larger {
+                Some(larger) => {
+                    let values = [("service", id), ("declared", &*window), ("there", &*larger)];
+                    texts.fill(TextKey::FirstOutgrown, &values)
+                }
+                None => {
+                    let how = how_to_enlarge(server, GOOD_WINDOW, texts);
+                    let values = [("service", id), ("window", &*window), ("how", &*how)];
+                    texts.fill(TextKey::FirstSmallWindow, &values)
+                }
+            })
+        }
+        Glance::Slow => Some(texts.fill(TextKey::FirstSlow, &[("service", id), ("url", url)])),
+        Glance::Unreachable => {
+            let how = match server {
+                Some(server) => texts.fill(TextKey::FirstStart, &[("server", &server.to_string())]),
+                None => texts.get(TextKey::FirstStartOther).to_owned(),
+            };
+            let values = [("service", id), ("url", url), ("how", &*how)];
+            Some(texts.fill(TextKey::FirstUnreachable, &values))
+        }
+        Glance::Misconfigured => Some(texts.fill(TextKey::FirstMisconfigured, &[("service", id)])),
+    }
 }
 
 /// Returns, in the language of the texts, what [`ServerKind::how_to_enlarge`] returns in English. `server` is the kind of
@@ -194,7 +283,6 @@ mod tests {
     use polity_llm::Endpoint;
     use polity_registry::{Declaration, Origin, built_in_texts};
     use polity_society::content::Capabilities;
-    use polity_society::id::ServiceId;
 
     #[test]
     fn the_language_of_a_locale() {
@@ -228,7 +316,7 @@ mod tests {
             service(&[Capability::TEXT, Capability::VISION], &[Capability::TOOL_CALLING], Some(32_768));
         insta::assert_snapshot!(of_service(&sees, &texts), @"- local (m): read and write text, see pictures, use tools (hire agents, work on files, run commands); a context window of 32768 tokens");
         insta::assert_snapshot!(abilities(&[&sees], &texts).unwrap_or_default(), @"This society can: read and write text, see pictures, use tools (hire agents, work on files, run commands). It cannot: hear sound, watch video.");
-        assert_eq!(warnings(&[&sees], &texts), Vec::<String>::new());
+        assert_eq!(warnings(&[&sees], &[], &texts), Vec::<String>::new());
         assert!(samples(&[&sees], &texts).contains("--attach picture.png"));
         let chinese = of_service(&sees, &built_in_texts(Language::Zh));
         insta::assert_snapshot!(chinese, @"- local（m）：读写文字、看图片、使用工具（创建智能体、处理文件、运行命令）；上下文窗口 32768 tokens");
@@ -277,13 +365,59 @@ mod tests {
     fn what_is_wrong_is_said_with_the_mend() {
         let texts = built_in_texts(Language::En);
         let poor = service(&[Capability::TEXT], &[Capability::TEXT], Some(4_096));
-        let warnings = warnings(&[&poor], &texts).join("\n");
+        let warnings = warnings(&[&poor], &[], &texts).join("\n");
         assert!(warnings.contains("Set model in llmservices.json to a model that calls tools"), "{warnings}");
         assert!(warnings.contains("start Ollama with OLLAMA_CONTEXT_LENGTH=16384"), "{warnings}");
-        // A window in the file stays as it is when the server gives more. So both places are named.
-        let both =
-            "if llmservices.json declares the service by then, also set its contextWindow there to 16384";
-        assert!(warnings.contains(both), "{warnings}");
+        assert!(warnings.ends_with("\n  polity doctor --fix"), "{warnings}");
+    }
+
+    #[test]
+    fn a_declared_service_that_does_not_answer_is_named() {
+        let texts = built_in_texts(Language::En);
+        let local = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], Some(4_096));
+        let endpoint = Endpoint::new("https://models.example/v1", "m");
+        let other = Service { id: ServiceId::new("other"), endpoint, context_window: None, ..local.clone() };
+        let check = |glances: [Glance; 2]| warnings(&[&local, &other], &glances, &texts).join("\n");
+        insta::assert_snapshot!(check([Glance::Unreachable; 2]), @r"
+        warning: local does not answer at http://127.0.0.1:11434/v1: start Ollama.
+        warning: other does not answer at https://models.example/v1: start its server, or correct its address.
+        This command says more:
+          polity doctor
+        ");
+        insta::assert_snapshot!(check([Glance::Slow, Glance::Misconfigured]), @r"
+        warning: local has not answered at http://127.0.0.1:11434/v1 yet: its server may be busy.
+        warning: other cannot be asked as it is declared.
+        This command says more:
+          polity doctor
+        ");
+        insta::assert_snapshot!(check([Glance::Answers(Some(16_384)), Glance::Answers(None)]), @r"
+        The server of local now gives a context window of 16384 tokens, but contextWindow in llmservices.json is 4096. Set it to 16384, or let this command do it:
+          polity doctor --fix
+        ");
+    }
+
+    #[test]
+    fn root_works_with_its_service_or_a_fallback() {
+        let named = |id: &str, fallback: &str| {
+            let fallback = Some(ServiceId::new(fallback)).filter(|id| !id.as_str().is_empty());
+            Service { id: ServiceId::new(id), fallback, ..service(&[Capability::TEXT], &[], None) }
+        };
+        let (first, second, third) = (named("a", "b"), named("b", "a"), named("c", ""));
+        let services = [&first, &second, &third];
+        let check = |glances: &[Glance], default: &str, expect: bool| {
+            let told = root_may_work(&services, glances, &ServiceId::new(default));
+            assert_eq!(told, expect, "{glances:?} {default}");
+        };
+        let (there, gone) = (Glance::Answers(None), Glance::Unreachable);
+        check(&[], "a", true);
+        check(&[there, gone, gone], "a", true);
+        check(&[gone, Glance::Slow, gone], "a", true);
+        check(&[gone, gone, there], "a", false);
+        check(&[gone, gone, there], "c", true);
+        check(&[there, there, Glance::Misconfigured], "c", false);
+        let ids: Vec<&str> =
+            usable(&services, &[gone, there, there]).iter().map(|service| service.id.as_str()).collect();
+        assert_eq!(ids, ["b", "c"]);
     }
 
     #[test]
@@ -325,7 +459,10 @@ mod tests {
         已有配置：OPENAI_API_KEY 对应的 OpenAI 服务。
         ");
         let small = service(&[Capability::TEXT], &[Capability::TOOL_CALLING], Some(4_096));
-        insta::assert_snapshot!(warnings(&[&small], &texts).join("\n"), @"警告：服务 local 的上下文窗口只有 4096 tokens，偏小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384，再运行 polity；如果那时 llmservices.json 已声明该服务，还要把其中的 contextWindow 改为 16384。");
+        insta::assert_snapshot!(warnings(&[&small], &[], &texts).join("\n"), @r"
+        警告：服务 local 的上下文窗口只有 4096 tokens，偏小：智能体只有简短的规则和少数工具。解决办法：启动 Ollama 时设置 OLLAMA_CONTEXT_LENGTH=16384。然后运行下面的命令：它询问新的大小，如果 llmservices.json 已声明该服务，就写入其中：
+          polity doctor --fix
+        ");
     }
 
     #[test]

@@ -290,3 +290,37 @@ fn a_small_window_is_told_with_what_helps() {
     let finding = crate::small_window(&ServiceId::new("s"), 4_096, Some(ServerKind::Ollama)).unwrap();
     assert!(finding.what.contains("4096") && finding.advice.unwrap().contains("OLLAMA_CONTEXT_LENGTH"));
 }
+
+#[tokio::test]
+async fn a_glance_tells_a_larger_window_and_a_server_that_is_not_there() {
+    let inquirer = Inquirer::new(LONG.question).unwrap();
+    let loaded = json!({"models": [{"model": "m", "context_length": 16_384}]});
+    let info = json!({"general.architecture": "a", "a.context_length": 262_144});
+    let shown = json!({"capabilities": ["completion"], "model_info": info});
+    let router = Router::new()
+        .route("/v1/models", get(async || Json(list_of("library", &["m"]))))
+        .route("/api/show", post(async move || Json(shown)))
+        .route("/api/ps", get(async move || Json(loaded)));
+    let there = at(router, "m").await;
+    for (declared, larger) in [(None, None), (Some(8_192), None), (Some(4_096), Some(16_384))] {
+        let service = Service { context_window: declared, ..there.clone() };
+        let told = glance(&inquirer, &service, LONG.question).await;
+        assert_eq!(told.unwrap(), larger, "{declared:?}");
+    }
+
+    // A server without a list of models answers too.
+    let without = at(Router::new(), "m").await;
+    assert_eq!(glance(&inquirer, &without, LONG.question).await.unwrap(), None);
+
+    let silent = Router::new().route("/v1/models", get(async || pending::<&'static str>().await));
+    let error = glance(&inquirer, &at(silent, "m").await, SHORT.question).await.unwrap_err();
+    assert_eq!(error.kind, FailureKind::TimedOut);
+
+    // Nobody listens on the port, and the socket keeps it reserved.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let base_url = format!("http://{}/v1", socket.local_addr().unwrap());
+    let gone = Service::new(ServiceId::new("s"), Endpoint::new(base_url, "m"));
+    let error = glance(&inquirer, &gone, LONG.question).await.unwrap_err();
+    assert_eq!(error.kind, FailureKind::Unreachable);
+}

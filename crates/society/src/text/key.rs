@@ -342,7 +342,23 @@ text_keys! {
     /// `polity` without arguments: the context window of a service is not known.
     FirstWindowUnknown = "first.window_unknown" [];
     /// `polity` without arguments: warns that the context window of a service is small.
-    FirstSmallWindow = "first.small_window" ["service", "window", "how", "tokens"];
+    FirstSmallWindow = "first.small_window" ["service", "window", "how"];
+    /// `polity` without arguments: the server gives a larger context window than the small one that a service declares.
+    FirstOutgrown = "first.outgrown" ["service", "declared", "there"];
+    /// `polity` without arguments: what polity is doing while it asks the declared services.
+    FirstAsking = "first.asking" [];
+    /// `polity` without arguments: no server answers for a declared service.
+    FirstUnreachable = "first.unreachable" ["service", "url", "how"];
+    /// `polity` without arguments: what to do about a server of a known kind that does not answer.
+    FirstStart = "first.start" ["server"];
+    /// `polity` without arguments: what to do about another server that does not answer.
+    FirstStartOther = "first.start_other" [];
+    /// `polity` without arguments: the server of a declared service has not answered in time.
+    FirstSlow = "first.slow" ["service", "url"];
+    /// `polity` without arguments: a declared service cannot be asked, for example because a variable is not set.
+    FirstMisconfigured = "first.misconfigured" ["service"];
+    /// `polity` without arguments: the command that says more about services that do not work.
+    FirstDoctor = "first.doctor" [];
     /// `polity` without arguments: how to get a larger context window from Ollama.
     FirstEnlargeOllama = "first.enlarge_ollama" ["tokens"];
     /// `polity` without arguments: how to get a larger context window from LM Studio.
