@@ -7,6 +7,7 @@ mod words;
 
 use crate::config::{self, DISCOVERY};
 use crate::failure::Failure;
+use crate::locale;
 use crate::output::width::width;
 use crate::output::wrap::wrapped;
 use crate::output::{Elapsed, complain, harmless, print};
@@ -43,7 +44,7 @@ pub(crate) fn is_possible() -> bool {
 pub(crate) async fn run() -> Result<u8, Failure> {
     let mut person = Person::new()?;
     let directory = places::config_as_it_is(None)?.path;
-    let locale = words::locale(|name| std::env::var(name).ok());
+    let locale = locale::language();
     let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { Vec::new() }));
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     let (registry, problems) = Registry::load(&directory, environment, nobody).await?;

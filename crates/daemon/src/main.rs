@@ -14,6 +14,7 @@ mod first;
 mod gc;
 mod hands;
 mod job;
+mod locale;
 mod mcp;
 mod models;
 mod output;

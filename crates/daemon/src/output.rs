@@ -27,6 +27,7 @@ pub(crate) use text::{bytes, clipped, one_line};
 
 use crate::config::small_window;
 use crate::failure::Failure;
+use crate::locale;
 use crate::places::ConfigDirectory;
 use crate::suggested::repeating;
 use polity_client::Client;
@@ -153,6 +154,13 @@ impl Output {
         }
         if let Some(small) = small_window {
             complain(&format!("warning: {small}"));
+        }
+        // The directory of a daemon may be unknown.
+        if self.progress == Progress::Shown
+            && !config_dir.is_empty()
+            && let Some(line) = locale::unchosen(Path::new(config_dir))
+        {
+            complain(&line);
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use polity_tests::{Answer, Call, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, rows, served, told, wait_until};
-use crate::support::half_an_answer;
 use crate::support::hiring::{Gate, brief, heard_from_agents};
+use crate::support::{half_an_answer, home};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
@@ -195,6 +195,29 @@ fn a_table_fits_the_terminal() {
     assert_fits(&shown, 100);
     assert!(shown.contains("count the pages") && shown.trim_end().ends_with('…'), "{shown}");
     assert!(told(&polity, &["tasks"]).contains(prompt));
+}
+
+/// Commands other than `polity` alone speak Chinese until somebody chooses a language. On a terminal with another locale,
+/// a run says so in one line.
+#[test]
+fn a_run_says_once_why_its_texts_are_chinese() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let line = "polity: texts are in Chinese, because nobody has chosen a language";
+    for (locale, fields, times) in [
+        ("en_US.UTF-8", json!({}), 1),
+        ("en_US.UTF-8", json!({"language": "en"}), 0),
+        ("en_US.UTF-8", json!({"language": "zh"}), 0),
+        ("zh_CN.UTF-8", json!({}), 0),
+        ("C.UTF-8", json!({}), 0),
+    ] {
+        let mut polity = home(&server, &fields);
+        polity.set_env("LANG", locale);
+        let arguments = ["run", "--data", "data", "what?"];
+        let shown = plain(&polity.spawn_in_session_at(200, &arguments).0.wait().expect_code(0).stdout);
+        assert_eq!(shown.matches(line).count(), times, "{locale} {fields}: {shown}");
+        let piped = polity.run(&arguments).expect_code(0);
+        assert!(!piped.stderr.contains(line), "{}", piped.stderr);
+    }
 }
 
 /// The answer arrives while no chat is open. The next chat shows the whole answer, although it continues no task.

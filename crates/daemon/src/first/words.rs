@@ -4,7 +4,7 @@ use polity_llm::{CallError, FailureKind, ServerKind, Unusable};
 use polity_registry::{Discovered, Service};
 use polity_society::content::{Capability, Direction};
 use polity_society::id::ServiceId;
-use polity_society::text::{Language, TextKey, Texts};
+use polity_society::text::{TextKey, Texts};
 
 /// A context window with fewer tokens than this counts as small.
 const SMALL_WINDOW: u64 = 8_192;
@@ -42,19 +42,6 @@ impl Glance {
             Self::Answers(_) | Self::Slow => true,
             Self::Unreachable | Self::Misconfigured => false,
         }
-    }
-}
-
-/// Returns the language that the locale in the environment names; nothing if it names none. `variable` looks up an
-/// environment variable.
-pub(super) fn locale(variable: impl Fn(&str) -> Option<String>) -> Option<Language> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_MESSAGES")).or_else(|| set("LANG"))?;
-    let name = locale.split(['_', '.', '@', '-']).next().unwrap_or_default().to_ascii_lowercase();
-    match name.as_str() {
-        "c" | "posix" => None,
-        "zh" => Some(Language::Zh),
-        _ => Some(Language::En),
     }
 }
 
@@ -283,23 +270,7 @@ mod tests {
     use polity_llm::Endpoint;
     use polity_registry::{Declaration, Origin, built_in_texts};
     use polity_society::content::Capabilities;
-
-    #[test]
-    fn the_language_of_a_locale() {
-        let check = |variables: &[(&str, &str)], expect: Option<Language>| {
-            let variable = |name: &str| {
-                let set = variables.iter().find(|(variable, _)| *variable == name);
-                set.map(|(_, value)| (*value).to_owned())
-            };
-            assert_eq!(locale(variable), expect, "{variables:?}");
-        };
-        check(&[], None);
-        check(&[("LANG", "C.UTF-8")], None);
-        check(&[("LANG", "zh_CN.UTF-8")], Some(Language::Zh));
-        check(&[("LANG", "de_DE.UTF-8")], Some(Language::En));
-        check(&[("LANG", "zh_CN"), ("LC_ALL", "en_US.UTF-8")], Some(Language::En));
-        check(&[("LANG", "zh_CN"), ("LC_ALL", "")], Some(Language::Zh));
-    }
+    use polity_society::text::Language;
 
     fn service(input: &[Capability], output: &[Capability], window: Option<u64>) -> Service {
         let endpoint = Endpoint::new("http://127.0.0.1:11434/v1", "m");
