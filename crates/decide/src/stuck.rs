@@ -101,6 +101,7 @@ impl Found {
             Stuck::Approval { approval, .. } => format!("approval {approval}"),
             Stuck::Request { message, .. } => format!("request {message}"),
             Stuck::Parked { agent, .. } => format!("parked {agent} {task}"),
+            Stuck::Paused { agent } => format!("paused {agent}"),
             Stuck::Service { service, .. } => format!("service {service}"),
             Stuck::Answered { .. } => format!("answered {task}"),
         }
@@ -112,6 +113,7 @@ impl Found {
             Stuck::Question { message, .. } | Stuck::Request { message, .. } => Some(message),
             Stuck::Approval { .. }
             | Stuck::Parked { .. }
+            | Stuck::Paused { .. }
             | Stuck::Service { .. }
             | Stuck::Answered { .. } => None,
         }
@@ -126,6 +128,7 @@ impl Found {
             Stuck::Request { .. }
             | Stuck::Question { .. }
             | Stuck::Approval { .. }
+            | Stuck::Paused { .. }
             | Stuck::Answered { .. } => Vec::new(),
         }
     }
@@ -136,6 +139,7 @@ impl Found {
         match &self.stuck {
             Stuck::Service { service, .. } => task_at(service, &root, moments).cloned(),
             Stuck::Parked { .. }
+            | Stuck::Paused { .. }
             | Stuck::Request { .. }
             | Stuck::Question { .. }
             | Stuck::Approval { .. }
@@ -171,7 +175,7 @@ pub fn active(scene: &Scene<'_>) -> Vec<Active> {
     let mut newest: HashMap<AgentId, Active> = HashMap::new();
     for (who, since) in worked.chain(asked).chain(waiting) {
         let stance = if works.contains(&who.agent) { Stance::Works } else { Stance::Waits };
-        let does_nothing = open.paused.contains(&who.agent)
+        let does_nothing = open.paused.contains_key(&who.agent)
             || (stance == Stance::Waits && parked.contains(&who.agent))
             || held.contains(&who);
         if who.agent.is_user() || does_nothing {
@@ -197,7 +201,9 @@ pub fn active(scene: &Scene<'_>) -> Vec<Active> {
 pub fn found(scene: &Scene<'_>) -> Vec<Found> {
     let mut found = questions(scene);
     found.extend(parked(scene));
-    found.extend(requests(scene));
+    let requests = requests(scene);
+    found.extend(paused(scene, &requests));
+    found.extend(requests);
     found.extend(left_over(scene));
     found.extend(services(scene));
     found.sort_by_cached_key(|found| (found.since, found.key()));
@@ -245,6 +251,35 @@ fn parked(scene: &Scene<'_>) -> Vec<Found> {
     found.collect()
 }
 
+/// Returns the paused agents that hold something up, and that no stuck request names. A paused root holds up everything:
+/// no task can begin, and root's remedy also resumes all other agents.
+fn paused(scene: &Scene<'_>, requests: &[Found]) -> Vec<Found> {
+    let Open { paused, work, holds, .. } = scene.open;
+    let is_named = |agent: &AgentId| {
+        let mut stuck = requests.iter().map(|found| &found.stuck);
+        stuck.any(|stuck| matches!(stuck, Stuck::Request { to, cause: Cause::Paused, .. } if to == agent))
+    };
+    let root = AgentId::root();
+    let held_up: Vec<(&AgentId, Option<&TaskId>)> = if paused.contains_key(&root) {
+        vec![(&root, None)]
+    } else {
+        let held: HashSet<&Conversation> = holds.iter().map(|hold| &hold.who).collect();
+        let goes_on = |who: &&Conversation| !held.contains(*who);
+        // An agent may have work in several tasks. The first one stands for all of them.
+        let mut first: BTreeMap<&AgentId, &TaskId> = BTreeMap::new();
+        for who in work.keys().filter(goes_on) {
+            let task = first.entry(&who.agent).or_insert(&who.task);
+            *task = (*task).min(&who.task);
+        }
+        first.into_iter().map(|(agent, task)| (agent, Some(task))).collect()
+    };
+    let found = held_up.into_iter().filter(|(agent, _)| !is_named(agent)).filter_map(|(agent, task)| {
+        let since = *paused.get(agent)?;
+        Some(Found { since, task: task.cloned(), stuck: Stuck::Paused { agent: agent.clone() } })
+    });
+    found.collect()
+}
+
 /// Returns the open requests that are stuck: nobody works on the request, or its receiver has been quiet for too long.
 /// Requests to the person, delayed requests and requests of idle tasks are never stuck. If the receiver is parked, asks
 /// the person or waits for another agent, [`found`] returns the cause of the delay instead of the request. A request is
@@ -263,7 +298,7 @@ fn requests(scene: &Scene<'_>) -> Vec<Found> {
         {
             return None;
         }
-        if open.paused.contains(&request.to) {
+        if open.paused.contains_key(&request.to) {
             return Some(Cause::Paused);
         }
         if asking.contains(&receiver) || scene.moments.in_task(&request.to, &request.task).is_some() {
@@ -360,7 +395,11 @@ fn services(scene: &Scene<'_>) -> Vec<Found> {
 /// agents, and `choices` contains their roles. [`Found::begins_again`] returns a task, and `choices` contains the
 /// newest turn of root in this task.
 pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
-    let Some(task) = found.task.clone() else { return of_service(found, choices, moments) };
+    let task = match (&found.stuck, &found.task) {
+        (Stuck::Paused { agent }, task) => return of_paused(agent, task.as_ref()),
+        (_, None) => return of_service(found, choices, moments),
+        (_, Some(task)) => task.clone(),
+    };
     match &found.stuck {
         Stuck::Question { agent, .. } => {
             vec![Remedy::Write { to: agent.clone(), task: task.clone() }, stop(agent, task)]
@@ -388,8 +427,15 @@ pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Reme
         Stuck::Answered { .. } => {
             vec![Remedy::Write { to: AgentId::root(), task: task.clone() }, Remedy::StopTask { task }]
         }
+        Stuck::Paused { agent } => of_paused(agent, Some(&task)),
         Stuck::Service { .. } => of_service(found, choices, moments),
     }
+}
+
+fn of_paused(agent: &AgentId, task: Option<&TaskId>) -> Vec<Remedy> {
+    let resume = Remedy::Resume { agent: agent.clone(), scope: ResumeScope::Subtree };
+    let stop = task.map(|task| stop(agent, task.clone()));
+    [resume].into_iter().chain(stop).collect()
 }
 
 fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {

@@ -99,7 +99,7 @@ pub struct StuckView {
     /// What is stuck.
     #[serde(flatten)]
     pub stuck: Stuck,
-    /// The task in which it is stuck. Absent for a service.
+    /// The task in which it is stuck. Absent for a service, and if root is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The title of this task.
@@ -155,6 +155,11 @@ pub enum Stuck {
         /// The parties that wait for answers of the agent: agents or `user`; at most a few.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         asked_by: Vec<AgentId>,
+    },
+    /// An agent is paused and has work. Or root is paused, and so nobody can give root a task.
+    Paused {
+        /// The paused agent.
+        agent: AgentId,
     },
     /// A service fails, or gives no answer.
     Service {

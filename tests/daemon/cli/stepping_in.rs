@@ -21,6 +21,12 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
         "{advice}"
     );
     assert!(rows(&polity, &["tasks"]).is_empty(), "a task was begun");
+    let status = told(&polity, &["status"]);
+    let stuck = "1 thing is stuck\n  root is paused and takes no prompts";
+    assert!(
+        status.contains(stuck) && status.contains("\n    → polity resume root --data data\n"),
+        "{status}"
+    );
 
     daemon.terminate();
     daemon.wait().expect_code(0);
@@ -29,6 +35,7 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
 
     let _daemon = super::serve(&polity);
     assert_eq!(rows(&polity, &["resume", "root"]), [json!({"agents": ["root"]})]);
+    assert!(told(&polity, &["status"]).contains("nothing is stuck"));
     let answer = told(&polity, &["run", "hello"]);
     assert!(answer.contains("[rehearsal]"), "{answer}");
 }

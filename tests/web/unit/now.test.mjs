@@ -22,6 +22,7 @@ const STUCK = {
   approval: { agent: "clerk", tool: "run_command" },
   request: { message: "m000000004", from: "root", to: "clerk", cause: "paused", text: "count" },
   parked: { agent: "clerk", reason: "the key is wrong", askedBy: ["root", "user"] },
+  paused: { agent: "clerk" },
   service: { service: "local", trouble: "silent", agents: ["clerk"] },
   answered: { task: "t-1", requests: [{ agent: "clerk" }, { agent: "clerk" }, { agent: "scribe" }] },
 };
@@ -42,6 +43,8 @@ test("everything that can be stuck has its words, in each language", () => {
   assert.equal(waits("paused"), "You wait for root, which is paused");
   for (const cause of variants("Cause")) assert.match(waits(cause), /^You wait for root/, cause);
   assert.equal(words("parked"), "clerk is parked: it failed again and again. Waiting for it: root, you");
+  assert.equal(words("paused"), "clerk has work, but is paused");
+  assert.equal(said(stuckParts(t, { stuck: "paused", agent: "root" }, who)), "root is paused and takes no prompts");
   assert.equal(words("answered"), "The task counts as answered, but root still waits for clerk, scribe");
   assert.equal(quoteOf({ stuck: "parked", ...STUCK.parked }), "the key is wrong");
 });
@@ -115,6 +118,7 @@ test("a link to the reasons stands where the daemon knows a reason", () => {
   ].map((one) => [one.id, one]));
   const stuck = (name, more) => whyStuck({ stuck: name, ...STUCK[name], ...more }, agents);
   assert.equal(stuck("parked"), "clerk");
+  assert.equal(stuck("paused"), "clerk");
   for (const cause of variants("Cause")) assert.equal(stuck("request", { cause }), "m000000004", cause);
   assert.equal(stuck("question"), "m000000003");
   assert.equal(stuck("answered"), "t-1");

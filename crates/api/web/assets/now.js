@@ -16,6 +16,8 @@ export function stuckParts(t, item, who) {
       return item.askedBy?.length > 0
         ? t.parts("now.stuck.parked.asked", { agent: who(item.agent), whom: listed(item.askedBy.map(who)) }).flat()
         : t.parts("now.stuck.parked", { agent: who(item.agent) });
+    case "paused":
+      return t.parts(`now.stuck.paused${item.agent === "root" ? ".root" : ""}`, { agent: who(item.agent) });
     case "service":
       return [...t.parts(`now.stuck.service.${item.trouble}`, { service: item.service }),
         ...(item.agents.length > 0 ? t.parts("now.stuck.service.agents", { whom: listed(item.agents.map(who)) }).flat() : [])];
@@ -50,6 +52,7 @@ export function whyStuck(item, agents) {
     case "request":
       return item.message;
     case "parked":
+    case "paused":
       return item.agent;
     case "service": {
       // An agent whose last attempt failed knows the failure of the service, and an agent that has sent a request knows

@@ -13,7 +13,7 @@ use crate::output::wrapped::{Line, wrapped};
 use crate::output::{Form, print_json, show};
 use crate::suggested::repeating;
 use clap::Args;
-use polity_view::{ConfigView, MAX_PAGE, NowFilter, NowView, Severity};
+use polity_view::{ConfigView, MAX_PAGE, NowFilter, NowView, Severity, Stuck};
 use serde::Serialize;
 use words::{Setting, card, in_task, stuck};
 
@@ -82,7 +82,9 @@ fn lines(status: &Status, others: &[InTask], setting: &Setting) -> Vec<Line> {
             "no daemon serves this data directory; another polity works there, and what it does at this moment is not known",
         ),
     }];
-    if let Some(words) = going_on(*process).filter(|_| now.working_total + now.stuck_total > 0) {
+    // Only a command for it resumes a paused agent.
+    let is_held_up = now.stuck.iter().any(|thing| !matches!(thing.stuck, Stuck::Paused { .. }));
+    if let Some(words) = going_on(*process).filter(|_| now.working_total > 0 || is_held_up) {
         lines.push(Line::new(0, HELD, &repeating(words)));
     }
     lines.push(Line::new(0, PLAIN, &format!("data: {data_dir}")));

@@ -50,7 +50,11 @@ fn in_words(tasks: &[TaskView], now: &NowView) -> Option<String> {
             Some(format!("{agent} asks you: {}", one_line(text, QUESTION_CHARS)))
         }
         Stuck::Approval { agent, tool, .. } => Some(format!("{agent} asks whether it may call {tool}")),
-        Stuck::Request { .. } | Stuck::Parked { .. } | Stuck::Service { .. } | Stuck::Answered { .. } => None,
+        Stuck::Request { .. }
+        | Stuck::Parked { .. }
+        | Stuck::Paused { .. }
+        | Stuck::Service { .. }
+        | Stuck::Answered { .. } => None,
     });
     parts.extend(questions.next());
     match questions.count() {

@@ -105,7 +105,7 @@ fn check_request(change: impl FnOnce(&mut Society), expect: Option<Cause>) {
 fn a_request_is_stuck_if_nobody_works_on_its_answer() {
     let clerk = || who("clerk");
     check_request(|_| {}, Some(Cause::Idle));
-    check_request(|society| society.open.paused = [clerk().agent].into(), Some(Cause::Paused));
+    check_request(|society| society.open.paused = [(clerk().agent, 5)].into(), Some(Cause::Paused));
     // The request is not stuck if the work began a moment ago, or if a part of the work was recorded a moment ago.
     check_request(|society| society.open.work = [(clerk(), NOW - 1)].into(), None);
     check_request(|society| society.open.work = [(clerk(), NOW - QUIET_MS)].into(), Some(Cause::Quiet));
@@ -131,7 +131,7 @@ fn a_request_is_stuck_if_nobody_works_on_its_answer() {
     check_request(
         |society| {
             society.open.requests[0].from = AgentId::user();
-            society.open.paused = [clerk().agent].into();
+            society.open.paused = [(clerk().agent, 5)].into();
         },
         Some(Cause::Paused),
     );
@@ -162,6 +162,34 @@ fn what_holds_a_request_up_is_shown_instead_of_the_request() {
     let asked_by = vec![AgentId::new("clerk")];
     let stuck = Stuck::Parked { agent: AgentId::new("scribe"), reason: "it failed".to_owned(), asked_by };
     assert_eq!(found, [Found { since: 50, task: Some(TaskId::new("t")), stuck }]);
+}
+
+#[test]
+fn a_paused_agent_is_stuck_if_it_holds_something_up() {
+    let resume = |agent| Remedy::Resume { agent: AgentId::new(agent), scope: ResumeScope::Subtree };
+    let mut society = Society::default();
+    let paused = |agents: &[&str]| agents.iter().map(|agent| (AgentId::new(*agent), 5)).collect();
+    society.open.paused = paused(&["clerk"]);
+    assert_eq!(society.keys(), [""; 0], "the clerk has nothing to do");
+    society.open.work = [(who("clerk"), 0), (who("scribe"), 0)].into();
+    assert_eq!(society.keys(), ["paused clerk"]);
+    let stop = Remedy::StopAgent { agent: AgentId::new("clerk") };
+    assert_eq!(society.remedies(&Choices::default()), [[resume("clerk"), stop]]);
+    // The request tells that the clerk is paused.
+    society.open.requests = vec![request(1, "root", "clerk", 10)];
+    assert_eq!(society.keys(), ["request m000000001"]);
+    // The parked clerk goes on when it is resumed.
+    society.open.requests.clear();
+    society.open.holds = vec![Hold { who: who("clerk"), reason: "it failed".to_owned(), since: 50 }];
+    assert_eq!(society.keys(), ["parked clerk t"]);
+    // A paused root takes no prompts, even if nobody has work. Who resumes root also resumes the clerk.
+    society.open.holds.clear();
+    society.open.paused = paused(&["clerk", "root"]);
+    for work in [society.open.work.clone(), HashMap::new()] {
+        society.open.work = work;
+        assert_eq!(society.keys(), ["paused root"]);
+        assert_eq!(society.remedies(&Choices::default()), [[resume("root")]]);
+    }
 }
 
 #[test]
@@ -271,7 +299,7 @@ fn cards_are_in_the_order_of_the_newest_activity() {
     society.open.requests = vec![request(1, "user", "new", 5), request(2, "root", "old", 15)];
     society.open.newest = [(who("root"), 30)].into();
     society.open.holds = vec![Hold { who: who("parked"), reason: String::new(), since: 0 }];
-    society.open.paused = [AgentId::new("paused")].into();
+    society.open.paused = [(AgentId::new("paused"), 5)].into();
     let names = |society: &Society| {
         society.see(Runs::Here, |scene| {
             active(scene).iter().map(|active| (active.who.agent.to_string(), active.at)).collect::<Vec<_>>()
@@ -394,7 +422,7 @@ fn societies() -> impl Strategy<Value = Society> {
                 .into_iter()
                 .map(|(agent, since)| Hold { who: who(agent), reason: String::new(), since })
                 .collect();
-            open.paused = paused.into_iter().map(AgentId::new).collect();
+            open.paused = paused.into_iter().map(|agent| (AgentId::new(agent), 5)).collect();
             open.timed = timed.into_iter().map(who).collect();
             society
         },
@@ -422,7 +450,7 @@ proptest! {
         prop_assert!(active.is_sorted_by_key(|active| Reverse(active.at)));
         for agent in agents {
             let held = society.open.holds.iter().any(|hold| hold.who.agent == *agent);
-            prop_assert!(!agent.is_user() && !held && !society.open.paused.contains(agent));
+            prop_assert!(!agent.is_user() && !held && !society.open.paused.contains_key(agent));
         }
     }
 }

@@ -28,7 +28,7 @@ const REQUESTS: &str = concat!(
 /// The conversations in which the agent waits for a command to end, or for a delayed message from itself to arrive.
 const TIMED: &str = "SELECT agent, task FROM commands INDEXED BY commands_running WHERE state = 'running'
     UNION SELECT sender, task FROM messages INDEXED BY messages_delayed WHERE state = 'delayed' AND sender = receiver";
-const PAUSED: &str = "SELECT id FROM agents WHERE paused_at IS NOT NULL";
+const PAUSED: &str = "SELECT id, paused_at FROM agents WHERE paused_at IS NOT NULL";
 const NEWEST: &str = "SELECT c.value ->> 0 AS agent, c.value ->> 1 AS task,
     (SELECT created_at FROM records INDEXED BY records_of_conversation
         WHERE agent = c.value ->> 0 AND task = c.value ->> 1 ORDER BY seq DESC LIMIT 1) AS at
@@ -65,8 +65,8 @@ pub struct Open {
     pub requests: Vec<OpenRequest>,
     /// The conversations that wait for the end of a background command or for their own delayed message.
     pub timed: HashSet<Conversation>,
-    /// The paused agents.
-    pub paused: HashSet<AgentId>,
+    /// The paused agents, each with the time of its pause.
+    pub paused: HashMap<AgentId, i64>,
     /// The time of the newest record of each conversation in `work`, `approvals` and `requests`.
     pub newest: HashMap<Conversation, i64>,
 }
@@ -158,8 +158,8 @@ pub async fn open(connection: &mut Connection) -> Result<Open, Error> {
         polity_sql::query(REQUESTS).fetch_all(&mut *connection).await?.iter().map(request).collect();
     open.timed =
         polity_sql::query(TIMED).fetch_all(&mut *connection).await?.iter().map(conversation).collect();
-    let paused: Vec<String> = polity_sql::query_scalar(PAUSED).fetch_all(&mut *connection).await?;
-    open.paused = paused.into_iter().map(AgentId::new).collect();
+    let paused = |row: &Row| (AgentId::new(row.get::<String, _>("id")), row.get::<i64, _>("paused_at"));
+    open.paused = polity_sql::query(PAUSED).fetch_all(&mut *connection).await?.iter().map(paused).collect();
     open.newest = newest(connection, &open).await?;
     Ok(open)
 }

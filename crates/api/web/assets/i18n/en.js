@@ -365,6 +365,8 @@ export default {
   "now.stuck.approval": "{agent} asks whether it may call {tool}",
   "now.stuck.parked": "{agent} is parked: it failed again and again",
   "now.stuck.parked.asked": "{agent} is parked: it failed again and again. Waiting for it: {whom}",
+  "now.stuck.paused": "{agent} has work, but is paused",
+  "now.stuck.paused.root": "{agent} is paused and takes no prompts",
   "now.stuck.question": "{agent} asks you",
   "now.stuck.request.idle": "{from} waits for {to}, which does nothing about it",
   "now.stuck.request.idle.you": "{from} wait for {to}, which does nothing about it",

@@ -365,6 +365,8 @@ export default {
   "now.stuck.approval": "{agent} 请您批准调用 {tool}",
   "now.stuck.parked": "{agent} 已搁置：一再失败",
   "now.stuck.parked.asked": "{agent} 已搁置：一再失败。在等它的有：{whom}",
+  "now.stuck.paused": "{agent} 有工作，但已暂停",
+  "now.stuck.paused.root": "{agent} 已暂停，不接受任何请求",
   "now.stuck.question": "{agent} 在问您",
   "now.stuck.request.idle": "{from} 在等 {to}，而它没有在做",
   "now.stuck.request.idle.you": "{from}在等 {to}，而它没有在做",

@@ -21,7 +21,7 @@ const REREAD_MS = 500;
  */
 const BETWEEN_READS_MS = 2_500;
 
-const SHAPES = { question: "question", approval: "approvals", request: "waiting", parked: "parked", service: "services", answered: "tasks" };
+const SHAPES = { question: "question", approval: "approvals", request: "waiting", parked: "parked", paused: "paused", service: "services", answered: "tasks" };
 
 export function mountNow(app) {
   const { store, t, api } = app;

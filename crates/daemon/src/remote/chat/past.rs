@@ -99,9 +99,11 @@ fn other_questions_in_words(now: &NowView, shown: Option<&TaskId>) -> Vec<String
                 "polity: [task: {title}] {agent} asks whether it may call {tool}; /task {task} shows the call, /approve \
                  {approval} or /deny {approval} answers"
             )),
-            Stuck::Request { .. } | Stuck::Parked { .. } | Stuck::Service { .. } | Stuck::Answered { .. } => {
-                None
-            }
+            Stuck::Request { .. }
+            | Stuck::Parked { .. }
+            | Stuck::Paused { .. }
+            | Stuck::Service { .. }
+            | Stuck::Answered { .. } => None,
         }
     });
     let mut lines: Vec<String> = others.collect();

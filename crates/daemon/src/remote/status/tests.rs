@@ -83,6 +83,18 @@ fn now_view() -> NowView {
             Stuck::Parked { agent: reader(), reason: "the key is wrong".to_owned(), asked_by: vec![lead()] },
             vec![Remedy::Resume { agent: reader(), scope: ResumeScope::Agent }, another, stop],
         ),
+        thing(
+            Stuck::Paused { agent: reader() },
+            vec![Remedy::Resume { agent: reader(), scope: ResumeScope::Subtree }],
+        ),
+        StuckView {
+            task: None,
+            title: None,
+            ..thing(
+                Stuck::Paused { agent: AgentId::root() },
+                vec![Remedy::Resume { agent: AgentId::root(), scope: ResumeScope::Subtree }],
+            )
+        },
         StuckView {
             task: None,
             title: None,
@@ -132,7 +144,7 @@ fn now_view() -> NowView {
         working_total: 4,
         at_work_total: 3,
         working,
-        stuck_total: 7,
+        stuck_total: 9,
         stuck,
     }
 }
@@ -200,6 +212,16 @@ fn nothing_runs() {
         stuck_total: 0,
     };
     insta::assert_snapshot!(status(Process::Nothing, nothing));
+}
+
+#[test]
+fn a_paused_agent_needs_its_own_command() {
+    let mut now =
+        NowView { running: false, working: Vec::new(), working_total: 0, at_work_total: 0, ..now_view() };
+    now.stuck.retain(|thing| matches!(thing.stuck, Stuck::Paused { .. }));
+    let words = status(Process::Nothing, now);
+    assert!(!words.contains("goes on with the work"), "{words}");
+    assert!(words.contains("polity resume root --data 'my data'"), "{words}");
 }
 
 #[test]

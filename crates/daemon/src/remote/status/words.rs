@@ -85,6 +85,10 @@ pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line>
             };
             (BAD, format!("{agent} is parked{since}{waiting}"), reason.as_str())
         }
+        Stuck::Paused { agent } if agent.is_root() => {
+            (HELD, format!("root is paused and takes no prompts{since}"), "")
+        }
+        Stuck::Paused { agent } => (HELD, format!("{agent} has work, but is paused{since}"), ""),
         Stuck::Service { service, trouble, circuit, until, reason, agents } => {
             let what = match trouble {
                 Trouble::Silent => "has accepted a request and sends nothing",
