@@ -63,7 +63,9 @@ fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
         "wants to call str_replace_editor",
         "+made by an agent",
         // No daemon runs now, so `polity approve` alone would fail.
-        "polity run --data data --resume on a terminal; without a terminal, start polity serve --data data, then polity approve --data data q1",
+        "→ on a terminal: polity run --data data --resume\n",
+        "→ start polity serve --data data, then polity approve --data data q1\n",
+        "→ start polity serve --data data, then polity deny --data data q1\n",
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
@@ -222,7 +224,8 @@ fn two_agents_ask_at_once_and_each_gets_its_own_answer() {
     let _daemon = serve(&polity);
     // The command ends when all other work is done and only open questions are left. So both questions are open now.
     let output = ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
-    for command in ["polity approve --data data q1", "polity deny --data data q2"] {
+    // Each command stands alone behind its arrow, so that it works if it is pasted.
+    for command in ["→ polity approve --data data q1\n", "→ polity deny --data data q2\n"] {
         assert!(output.stderr.contains(command), "{command}: {}", output.stderr);
     }
     let open = rows(&polity, &["approvals"]);

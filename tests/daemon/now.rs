@@ -316,12 +316,13 @@ fn a_turn_of_root_begins_again_with_another_service() {
     let text = society.status(&[]);
     for command in [
         format!("→ polity fork {task} --turn {turn} --service two --data data\n"),
-        "→ check one: polity doctor --data data, and its entry in llmservices.json\n".to_owned(),
+        "check one and its entry in llmservices.json → polity doctor --data data\n".to_owned(),
     ] {
         assert!(text.contains(&command), "{command:?} is not in: {text}");
     }
     let text = society.status(&["--config", "config"]);
-    assert!(text.contains("→ check one: polity doctor --config config --data data, and its entry"), "{text}");
+    let check = "check one and its entry in llmservices.json → polity doctor --config config --data data\n";
+    assert!(text.contains(check), "{text}");
 
     let turn = turn.to_string();
     let again = ["fork", task, "--turn", &turn, "--service", "two", "--wait", "--data", "data"];

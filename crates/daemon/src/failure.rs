@@ -88,6 +88,9 @@ pub(crate) enum Failure {
     /// Standard input cannot be read, or is not UTF-8.
     #[error("cannot read the prompt from standard input: {0}; write it as UTF-8 text")]
     StandardInput(std::io::Error),
+    /// The user has pasted a suggested command without a text of their own.
+    #[error("`…` only stands for your text; write the text in its place")]
+    Placeholder,
     /// The directory given with `--config` does not exist.
     #[error("there is no directory {0}; create it, or leave out --config to use the defaults")]
     NoConfig(PathBuf),
@@ -200,6 +203,7 @@ impl Failure {
             | Self::NotAFile(_)
             | Self::AttachmentTooLarge { .. }
             | Self::StandardInput(_)
+            | Self::Placeholder
             | Self::NoConfig(_)
             | Self::Config(_)
             | Self::Defaults(_)

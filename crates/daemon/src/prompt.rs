@@ -28,9 +28,17 @@ pub(crate) fn check(
     Ok(Some(prompt.text))
 }
 
-/// Returns the text of an argument; `-` reads it from standard input.
+/// Stands for the text of the user in the commands that polity suggests.
+const PLACEHOLDER: &str = "…";
+
+/// Returns the text of an argument; `-` reads it from standard input. Refuses the placeholder of a suggested command: a
+/// user who pastes such a command would send it as a message, perhaps as the answer to a question.
 pub(crate) fn read_text(argument: &str) -> Result<String, Failure> {
-    if argument == "-" { read_standard_input() } else { Ok(argument.to_owned()) }
+    match argument {
+        "-" => read_standard_input(),
+        text if text.trim() == PLACEHOLDER => Err(Failure::Placeholder),
+        text => Ok(text.to_owned()),
+    }
 }
 
 fn read_standard_input() -> Result<String, Failure> {
@@ -61,4 +69,19 @@ pub(crate) fn size_of_file(path: &Path) -> Result<u64, Failure> {
         return Err(Failure::NotAFile(path.to_owned()));
     }
     Ok(File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggested_command_is_not_sent_with_its_placeholder() {
+        for text in ["…", " …\n"] {
+            assert!(matches!(read_text(text), Err(Failure::Placeholder)), "{text:?}");
+        }
+        for text in ["and so on …", "...", ""] {
+            assert_eq!(read_text(text).ok().as_deref(), Some(text));
+        }
+    }
 }

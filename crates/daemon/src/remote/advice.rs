@@ -47,17 +47,16 @@ pub(crate) fn needing_daemon(process: Process, advice: &str) -> String {
     }
 }
 
-/// Returns the commands that answer the question whether an agent may make a call. Each of them
-/// gets `options`.
-pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -> String {
-    let commands = format!("polity approve {approval}{options}, or polity deny {approval}{options}");
-    let commands = needing_daemon(process, &commands);
-    match process {
-        Process::Daemon | Process::Other => commands,
-        Process::Nothing => {
-            format!("polity run --resume{options} on a terminal; without a terminal, {commands}")
-        }
-    }
+/// Returns the commands that answer the question whether an agent may make a call, each on a line of its own. Each of
+/// them gets `options`.
+pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -> Vec<String> {
+    let commands = ["approve", "deny"]
+        .map(|verb| needing_daemon(process, &format!("polity {verb} {approval}{options}")));
+    let on_terminal = match process {
+        Process::Daemon | Process::Other => None,
+        Process::Nothing => Some(format!("on a terminal: polity run --resume{options}")),
+    };
+    on_terminal.into_iter().chain(commands).collect()
 }
 
 /// Returns the command that answers a question of an agent.
@@ -91,19 +90,24 @@ mod tests {
 
     #[test]
     fn a_question_about_a_call_is_answered_with_and_without_a_daemon() {
-        let check = |process, expect: &str| {
+        let check = |process, expect: &[&str]| {
             assert_eq!(deciding(process, &ApprovalId::from_number(4), " --data d"), expect);
         };
-        check(Process::Daemon, "polity approve q4 --data d, or polity deny q4 --data d");
+        check(Process::Daemon, &["polity approve q4 --data d", "polity deny q4 --data d"]);
         check(
             Process::Nothing,
-            "polity run --resume --data d on a terminal; without a terminal, start polity serve, then polity approve q4 \
-             --data d, or polity deny q4 --data d",
+            &[
+                "on a terminal: polity run --resume --data d",
+                "start polity serve, then polity approve q4 --data d",
+                "start polity serve, then polity deny q4 --data d",
+            ],
         );
         check(
             Process::Other,
-            "when the other polity has ended, start polity serve, then polity approve q4 --data d, or polity deny q4 \
-             --data d",
+            &[
+                "when the other polity has ended, start polity serve, then polity approve q4 --data d",
+                "when the other polity has ended, start polity serve, then polity deny q4 --data d",
+            ],
         );
     }
 

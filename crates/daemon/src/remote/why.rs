@@ -72,10 +72,11 @@ fn in_words(why: &Why, process: Process, options: &str, now: i64, columns: Optio
         });
     }
     for remedy in &why.remedies {
-        let sentence = remedy.sentence(options);
-        let sentence = if needs_daemon(remedy) { needing_daemon(process, &sentence) } else { sentence };
-        // A command must stay whole, so this line is not cut.
-        lines.push(format!("  {} {}", painted(DIM, "→"), whole_line(&repeating(&sentence))));
+        for sentence in remedy.sentences(options) {
+            let sentence = if needs_daemon(remedy) { needing_daemon(process, &sentence) } else { sentence };
+            // A command must stay whole, so this line is not cut.
+            lines.push(format!("  {} {}", painted(DIM, "→"), whole_line(&repeating(&sentence))));
+        }
     }
     lines.join("\n")
 }

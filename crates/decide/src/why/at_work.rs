@@ -224,7 +224,11 @@ mod tests {
 
     fn words(why: &Why) -> String {
         let facts = why.chain.iter().map(|fact| fact.sentence(100_000));
-        let remedies = why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence("")));
+        let remedies = why
+            .remedies
+            .iter()
+            .flat_map(|remedy| remedy.sentences(""))
+            .map(|sentence| format!("- {sentence}"));
         facts.chain(remedies).collect::<Vec<_>>().join("\n")
     }
 
@@ -301,14 +305,15 @@ mod tests {
     fn an_agent_that_asks_the_person_names_the_question() {
         let asking = |about| Doing::Asking { task: task(), about, since: 90_000 };
         let question = asking(About::Question(MessageId::from_sequence(4)));
-        insta::assert_snapshot!(explained("mara", &[("mara", question)]), @r"
+        insta::assert_snapshot!(explained("mara", &[("mara", question)]), @r#"
         mara is asking you, 10 s
-        - answer m000000004: polity send --to mara --task t-1 …
-        ");
+        - answer m000000004: polity send --to mara --task t-1 "…"
+        "#);
         let call = asking(About::Approval(ApprovalId::from_number(3)));
         insta::assert_snapshot!(explained("mara", &[("mara", call)]), @r"
         mara is asking you, 10 s
-        - allow or refuse the call: polity approve q3, or polity deny q3
+        - allow the call: polity approve q3
+        - refuse the call: polity deny q3
         ");
     }
 
@@ -332,17 +337,17 @@ mod tests {
     #[test]
     fn an_open_request_tells_what_its_receiver_does() {
         let open = asked(4, "root", "mara");
-        insta::assert_snapshot!(words(&request(&open, &task(), &parties(&[("mara", Doing::Idle)]))), @r"
+        insta::assert_snapshot!(words(&request(&open, &task(), &parties(&[("mara", Doing::Idle)]))), @r#"
         mara has not answered m000000004 of root, sent 1 min ago
         mara has nothing to do
-        - write again: polity send --to mara --task t-1 …
+        - write again: polity send --to mara --task t-1 "…"
         - stop the work of mara, so that nobody waits for it: polity stop mara
-        ");
+        "#);
         let to_person = asked(4, "mara", "user");
-        insta::assert_snapshot!(words(&request(&to_person, &task(), &HashMap::new())), @r"
+        insta::assert_snapshot!(words(&request(&to_person, &task(), &HashMap::new())), @r#"
         you have not answered m000000004 of mara, sent 1 min ago
-        - answer m000000004: polity send --to mara --task t-1 …
-        ");
+        - answer m000000004: polity send --to mara --task t-1 "…"
+        "#);
     }
 
     #[test]
@@ -377,7 +382,7 @@ mod tests {
         let agents = ["root", "mara", "theo"].map(AgentId::new);
         let requests = [asked(3, "user", "root"), asked(4, "root", "mara"), asked(5, "theo", "ida")];
         let facts = OpenTask { task: &task(), since: 0, agents: &agents, open: &requests };
-        insta::assert_snapshot!(words(&open_task(&facts, &all)), @r"
+        insta::assert_snapshot!(words(&open_task(&facts, &all)), @r#"
         t-1 has been open for 1 min 40 s
         root is waiting for mara, 1 min
         mara has not answered m000000004 of root, sent 1 min ago
@@ -386,7 +391,7 @@ mod tests {
         root has not answered m000000003 of user, sent 1 min ago
         ida has not answered m000000005 of theo, sent 1 min ago
         ida has nothing to do
-        - write again: polity send --to ida --task t-1 …
-        ");
+        - write again: polity send --to ida --task t-1 "…"
+        "#);
     }
 }

@@ -51,7 +51,12 @@ fn help(services: &[&str], able: &[(&str, Known)]) -> Help {
 fn words(why: &Why) -> String {
     let facts = why.chain.iter().map(|fact| fact.sentence(100_000));
     facts
-        .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence(""))))
+        .chain(
+            why.remedies
+                .iter()
+                .flat_map(|remedy| remedy.sentences(""))
+                .map(|sentence| format!("- {sentence}")),
+        )
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -92,15 +97,15 @@ fn an_agent_that_has_ended_can_still_run_its_turn_again() {
 #[test]
 fn a_description_although_a_contact_could_see() {
     let help = help(&["eyes"], &[("seer", Known::Yes)]);
-    insta::assert_snapshot!(explained(blind(), &["eyes"], &["seer"], &help), @r"
+    insta::assert_snapshot!(explained(blind(), &["eyes"], &["seer"], &help), @r#"
     picture.png (artifact:pic) was described to mara in request 7
     service writer (revision 2) takes text only
     eyes can take it
     mara could have sent it to seer
-    - write again: polity send --to mara --task t-1 …
+    - write again: polity send --to mara --task t-1 "…"
     - give the role of mara the service eyes (in the live view)
     - run turn 3 of mara again with eyes: polity fork t-1 --turn 3 --service eyes
-    ");
+    "#);
 }
 
 #[test]
@@ -179,7 +184,7 @@ fn a_parked_agent_is_explained_by_its_last_call() {
     attempt 2 of mara at writer failed (request 2): server error, HTTP 500: out of memory
     the call made no further attempt
     - go on: polity resume mara --alone
-    - check writer: polity doctor, and its entry in llmservices.json
+    - check writer and its entry in llmservices.json: polity doctor
     ");
     // A turn that ended well, or a stop, ends the row. Then the agent was parked for another reason.
     let stopped = Event::AgentStopped { task: task.clone(), agent: agent.clone() };
@@ -257,7 +262,7 @@ fn an_agent_that_is_parked_no_longer_has_nothing_to_resume() {
     a turn of mara failed 1 min 39 s ago: server error
     attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
     the call made no further attempt
-    - check writer: polity doctor, and its entry in llmservices.json
+    - check writer and its entry in llmservices.json: polity doctor
     ");
     let other = entries([parked_event(Some(0))]);
     let facts = Parked { turns: &other, ..facts };
@@ -348,14 +353,14 @@ fn a_refused_call_names_everything_that_denies_the_caller_its_tools() {
     let remedies = refusal.remedies(&AgentId::new("mara"), &TaskId::new("t-1"));
     let WhyRemedy::AllowGroups { tool_groups, .. } = &remedies[1] else { panic!("{remedies:?}") };
     assert_eq!(*tool_groups, [ToolGroup::Web, ToolGroup::Files, ToolGroup::Command]);
-    insta::assert_snapshot!(refused(refusal), @r"
+    insta::assert_snapshot!(refused(refusal), @r#"
     mara was refused bash: refused
     not permitted
     - add command to tools.root in app.json
     - give the role of mara the tools of files, command (in the live view)
     - give the role of theo the tools of command (in the live view)
-    - write again: polity send --to mara --task t-1 …
-    ");
+    - write again: polity send --to mara --task t-1 "…"
+    "#);
 }
 
 #[test]
@@ -400,13 +405,13 @@ fn a_task_without_an_answer_tells_who_is_silent() {
         parked: &parked,
         of_root: &[],
     };
-    insta::assert_snapshot!(words(&task(&ended, "user")), @r"
+    insta::assert_snapshot!(words(&task(&ended, "user")), @r#"
     nothing is left to do in t-1: it ended without an answer
     mara has not answered m000000004 of root, sent 2 s ago
     mara is parked in t-1: server error
     - go on: polity resume mara --alone
-    - write again: polity send --to root --task t-1 …
-    ");
+    - write again: polity send --to root --task t-1 "…"
+    "#);
     let answered = Ended { outcome: Outcome::Answered, open: &[], parked: &[], ..ended.clone() };
     assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
     // What failed on the way explains neither an answer nor a stop.
@@ -416,11 +421,11 @@ fn a_task_without_an_answer_tells_who_is_silent() {
     let answered = Ended { outcome: Outcome::Answered, open: &[], ..failing.clone() };
     assert_eq!(words(&task(&answered, "user")), "nothing is left to do in t-1: it ended with an answer");
     let stopped = Ended { stopped_by: Some("user"), open: &[], ..failing };
-    insta::assert_snapshot!(words(&task(&stopped, "user")), @r"
+    insta::assert_snapshot!(words(&task(&stopped, "user")), @r#"
     nothing is left to do in t-1: it ended without an answer
     you stopped t-1
-    - write again: polity send --to root --task t-1 …
-    ");
+    - write again: polity send --to root --task t-1 "…"
+    "#);
     let limited = Ended {
         outcome: Outcome::Limited,
         stopped_by: Some("maxTokensPerTask"),
@@ -428,10 +433,10 @@ fn a_task_without_an_answer_tells_who_is_silent() {
         parked: &[],
         ..ended
     };
-    insta::assert_snapshot!(words(&task(&limited, "user")), @r"
+    insta::assert_snapshot!(words(&task(&limited, "user")), @r#"
     nothing is left to do in t-1: it ended without an answer, because a limit stopped it
     limits.maxTokensPerTask was reached
     - raise limits.maxTokensPerTask in app.json, and write to root again
-    - write again: polity send --to root --task t-1 …
-    ");
+    - write again: polity send --to root --task t-1 "…"
+    "#);
 }

@@ -98,10 +98,10 @@ impl Fact {
 }
 
 impl WhyRemedy {
-    /// Describes the remedy in the imperative. Each command in the sentence gets these options, such as ` --data home`;
-    /// empty for none.
-    pub fn sentence(&self, options: &str) -> String {
-        match self {
+    /// Describes the remedy in the imperative, with one sentence for each command. A command ends its sentence, so that it
+    /// can be copied. Each command gets these options, such as ` --data home`; empty for none.
+    pub fn sentences(&self, options: &str) -> Vec<String> {
+        vec![match self {
             Self::Introduce { agent, service: Some(service), to, .. } => {
                 format!("introduce {agent}, which is on {service}, to {to} (in the live view)")
             }
@@ -117,7 +117,7 @@ impl WhyRemedy {
             Self::AllowRoot { groups } => format!("add {} to tools.root in app.json", listed(groups)),
             Self::Hire { agent, task, service } => {
                 format!(
-                    "have {agent} hire somebody on {service}: polity send --to {agent} --task {task}{options} …"
+                    "have {agent} hire somebody on {service}: polity send --to {agent} --task {task}{options} \"…\""
                 )
             }
             Self::Declare { capability } => {
@@ -133,22 +133,22 @@ impl WhyRemedy {
                 format!("raise limits.{limit} in app.json, and write to root again")
             }
             Self::CheckService { service } => {
-                format!("check {service}: polity doctor{options}, and its entry in llmservices.json")
+                format!("check {service} and its entry in llmservices.json: polity doctor{options}")
             }
             Self::Answer { message, agent, task } => {
-                format!("answer {message}: polity send --to {agent} --task {task}{options} …")
+                format!("answer {message}: polity send --to {agent} --task {task}{options} \"…\"")
             }
             Self::Decide { approval } => {
-                format!(
-                    "allow or refuse the call: polity approve {approval}{options}, or polity deny \
-                     {approval}{options}"
-                )
+                return vec![
+                    format!("allow the call: polity approve {approval}{options}"),
+                    format!("refuse the call: polity deny {approval}{options}"),
+                ];
             }
             Self::Stop { agent } => {
                 format!("stop the work of {agent}, so that nobody waits for it: polity stop {agent}{options}")
             }
             Self::Write { agent, task } => {
-                format!("write again: polity send --to {agent} --task {task}{options} …")
+                format!("write again: polity send --to {agent} --task {task}{options} \"…\"")
             }
             Self::RunAgain { agent, task, turn, service: Some(service) } => format!(
                 "run turn {turn} of {agent} again with {service}: \
@@ -157,7 +157,7 @@ impl WhyRemedy {
             Self::RunAgain { agent, task, turn, service: None } => {
                 format!("run turn {turn} of {agent} again: polity fork {task} --turn {turn}{options}")
             }
-        }
+        }]
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
             task: TaskId::new("t-1"),
         };
         let words: Vec<String> =
-            chain.iter().map(|fact| fact.sentence(0)).chain([remedy.sentence(" --data home")]).collect();
+            chain.iter().map(|fact| fact.sentence(0)).chain(remedy.sentences(" --data home")).collect();
         let expect = "picture.png (artifact:k3v9x2ma) was described to mara-7k2f in request 7
 service writer (revision 2) takes text only
 eyes can take it

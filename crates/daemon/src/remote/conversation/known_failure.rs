@@ -42,8 +42,9 @@ fn known_failure_in_words(task: &TaskId, why: &Why, resumable: Resumable, proces
     let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
     // The remedy that runs the turn again comes last in an explanation.
     for remedy in why.remedies.iter().rev().filter(again) {
-        let how = needing_daemon(process, &remedy.sentence(""));
-        lines.push(format!("→ {}", repeating(&how)));
+        for sentence in remedy.sentences("") {
+            lines.push(format!("→ {}", repeating(&needing_daemon(process, &sentence))));
+        }
     }
     lines
 }
@@ -62,18 +63,18 @@ mod tests {
         let write = WhyRemedy::Write { agent: root(), task: task.clone() };
         let why = Why { chain: vec![failed], remedies: vec![write, again] };
         let words = |resumable, process| known_failure_in_words(&task, &why, resumable, process).join("\n");
-        insta::assert_snapshot!(words(Resumable::Yes, Process::Nothing), @r"
+        insta::assert_snapshot!(words(Resumable::Yes, Process::Nothing), @r#"
         t-1 ended, because no model could be used: server unreachable
         polity does not ask again by itself; to try again:
         → let root try again: polity run --resume
         → start polity serve, then run turn 3 of root again: polity fork t-1 --turn 3
-        → start polity serve, then write again: polity send --to root --task t-1 …
-        ");
-        insta::assert_snapshot!(words(Resumable::No, Process::Daemon), @r"
+        → start polity serve, then write again: polity send --to root --task t-1 "…"
+        "#);
+        insta::assert_snapshot!(words(Resumable::No, Process::Daemon), @r#"
         t-1 ended, because no model could be used: server unreachable
         polity does not ask again by itself; to try again:
         → run turn 3 of root again: polity fork t-1 --turn 3
-        → write again: polity send --to root --task t-1 …
-        ");
+        → write again: polity send --to root --task t-1 "…"
+        "#);
     }
 }

@@ -42,8 +42,10 @@ impl OpenQuestions {
         }
         for approval in &self.approvals {
             complain(&anstream::adapter::strip_str(&approvals::in_words(approval, now())).to_string());
-            let how = deciding(process, &approval.id, "");
-            complain(&repeating(&format!("answer with: {how}")));
+            complain("to answer:");
+            for how in deciding(process, &approval.id, "") {
+                complain(&repeating(&format!("→ {how}")));
+            }
         }
     }
 }

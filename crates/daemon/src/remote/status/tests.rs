@@ -232,7 +232,7 @@ fn work_without_a_daemon_goes_on_by_commands_that_need_none() {
     };
     check("`polity run --resume` or `polity serve` goes on with the work");
     check("→ start polity serve, then polity resume root --data 'my data'");
-    check("→ check local: polity doctor --data 'my data', and its entry in llmservices.json");
+    check("check local and its entry in llmservices.json → polity doctor --data 'my data'");
     let with = status(Process::Daemon, now_view());
     assert!(!with.contains("polity serve"), "{with}");
 }

@@ -6,7 +6,7 @@ use crate::remote::advice::{Process, deciding, needing_daemon};
 use crate::remote::root::InTask;
 use crate::remote::words::{agent_style, data_option, usage};
 use crate::suggested::repeating;
-use polity_society::id::AgentId;
+use polity_society::id::{AgentId, ServiceId};
 use polity_view::{
     CardView, Cause, Circuit, Deed, LastView, Remedy, ResumeScope, Stuck, StuckView, Trouble, elapsed,
 };
@@ -122,10 +122,8 @@ pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line>
     if !quoted.is_empty() {
         lines.push(Line::new(4, PLAIN, quoted));
     }
-    lines.extend(thing.remedies.iter().map(|remedy| {
-        let command = command(remedy, setting);
-        Line::new(4, DIM, &format!("→ {}", repeating(&command)))
-    }));
+    let advice = thing.remedies.iter().flat_map(|remedy| advice(remedy, setting));
+    lines.extend(advice.map(|line| Line::new(4, DIM, &repeating(&line))));
     lines
 }
 
@@ -135,33 +133,40 @@ fn names(agents: &[AgentId]) -> String {
     names.join(", ")
 }
 
-/// Returns the command that carries out a remedy.
-fn command(remedy: &Remedy, setting: &Setting) -> String {
+/// Returns the lines that tell how to carry out a remedy. What is not part of a command stands before the arrow, so that
+/// the rest of the line can be pasted into a shell.
+fn advice(remedy: &Remedy, setting: &Setting) -> Vec<String> {
     let data = data_option(setting.data.as_deref());
+    let process = setting.process;
     let command = match remedy {
         Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
         Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
-        Remedy::Decide { approval } => return deciding(setting.process, approval, &data),
+        Remedy::Decide { approval } => {
+            let commands = deciding(process, approval, &data);
+            return commands.iter().map(|command| format!("→ {command}")).collect();
+        }
         Remedy::Resume { agent, scope: ResumeScope::Agent } => format!("polity resume {agent} --alone{data}"),
         Remedy::Resume { agent, scope: ResumeScope::Subtree } => format!("polity resume {agent}{data}"),
         Remedy::Service { name, services, .. } => {
             let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
-            format!("give the role {name} another service: {} (polity view{data})", services.join(", "))
+            let words = format!("give the role {name} another service, such as {}", services.join(", "));
+            return vec![format!("{} → polity view{data}", needing_daemon(process, &words))];
         }
         Remedy::RunAgain { task, turn, services } => {
-            let mut services = services.iter().map(|service| service.as_str());
-            let first = services.next().unwrap_or_default();
-            let others: Vec<&str> = services.collect();
-            let or = if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
-            format!("polity fork {task} --turn {turn} --service {first}{data}{or}")
+            let fork = |service: &ServiceId| {
+                let command = format!("polity fork {task} --turn {turn} --service {service}{data}");
+                format!("→ {}", needing_daemon(process, &command))
+            };
+            return services.iter().map(fork).collect();
         }
         Remedy::TryAgain { service } => format!("polity services {service} --try-again{data}"),
         // The doctor needs no daemon.
         Remedy::CheckService { service } => {
-            return format!("check {service}: polity doctor{data}, and its entry in llmservices.json");
+            let words = format!("check {service} and its entry in llmservices.json");
+            return vec![format!("{words} → polity doctor{data}")];
         }
         Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
         Remedy::StopTask { task } => format!("polity stop {task}{data}"),
     };
-    needing_daemon(setting.process, &command)
+    vec![format!("→ {}", needing_daemon(process, &command))]
 }
