@@ -414,13 +414,14 @@ fn an_unknown_id_is_told_apart_from_one_with_nothing_to_explain() {
     let polity = home(&server, &json!({}));
     let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
     let refused = |id: &str| polity.run(&["why", id, "--data", "data"]).expect_code(2).stderr;
-    for id in ["nothing", "t-nothing", "m000000099", "artifact:nothing123", "999999"] {
+    for id in ["nothing", "t-nothing", "m000000099", "artifact:nothing123", "q99", "999999"] {
         let said = refused(id);
         assert!(
-            said.contains(&format!("there is no event, task, agent, message or artifact `{id}`")),
+            said.contains(&format!("there is no event, task, agent, message, question or artifact `{id}`")),
             "{said}"
         );
         assert!(said.contains("polity tasks --data data, polity agents --data data"), "{said}");
+        assert!(said.contains("polity approvals --data data --all"), "{said}");
     }
     let message = events(&lines, "message_accepted")[0];
     let known = [message["message"].as_str().expect("an id").to_owned(), message["seq"].to_string()];
@@ -608,4 +609,93 @@ fn a_paused_agent_is_explained_until_it_is_resumed() {
     polity.run(&["resume", "root", "--data", "data"]).expect_code(0);
     let nothing = polity.run(&["why", &worker, "--data", "data"]).expect_code(2);
     assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
+}
+
+/// Plays a root that writes a file, which the user must allow.
+fn asks_to_write(asked: &Conversation) -> Answer {
+    match asked.results_of("str_replace_editor").is_empty() {
+        true => {
+            let file = json!({"command": "create", "path": "note.txt", "file_text": "made by an agent\n"});
+            Answer::call("str_replace_editor", file)
+        }
+        false => Answer::say("it is done"),
+    }
+}
+
+#[test]
+fn a_question_about_a_call_is_explained_while_it_is_open_and_when_it_has_ended() {
+    let server = ScriptedServer::start(asks_to_write);
+    let rule = json!({"group": "files", "write": true, "decide": "ask"});
+    let polity = home(&server, &json!({"tools": {"policy": [rule]}}));
+    let _serving = Serving::start(&polity);
+    for _ in 0..2 {
+        polity.run(&["run", "write", "--data", "data"]).expect_code(6);
+    }
+    let about = why(&polity, &["q1"]);
+    assert_eq!(facts_of(&about), ["call_asked", "said"], "{about}");
+    let (asked, task) = (&about["chain"][0], about["chain"][0]["task"].as_str().expect("a task"));
+    assert_eq!(
+        (&asked["agent"], &asked["tool"], &asked["state"]),
+        (&json!("root"), &json!("str_replace_editor"), &json!("open"))
+    );
+    assert!(asked["arguments"].as_str().expect("arguments").contains("note.txt"), "{about}");
+    assert!(about["chain"][1]["text"].as_str().expect("a text").contains("tools.policy"), "{about}");
+    let told = why_in_words(&polity, &["q1"]);
+    for command in ["→ allow the call: polity approve q1", "→ refuse the call: polity deny q1"] {
+        assert!(told.contains(&format!("{command} --data data")), "{told}");
+    }
+
+    polity.run(&["deny", "q2", "not there", "--data", "data"]).expect_code(0);
+    let told = why_in_words(&polity, &["q2"]);
+    assert!(told.starts_with("you did not allow root to call str_replace_editor"), "{told}");
+    assert!(told.contains(": not there"), "{told}");
+
+    // A stop drops the question, and takes back the prompt.
+    polity.run(&["stop", task, "--data", "data"]).expect_code(0);
+    let about = why(&polity, &["q1"]);
+    assert_eq!(facts_of(&about), ["call_asked", "agent_stopped"], "{about}");
+    assert_eq!(about["chain"][0]["state"], "dropped");
+    let late = polity.run(&["approve", "q1", "--data", "data"]).expect_code(2).stderr;
+    assert!(late.contains("the turn that asked has ended"), "{late}");
+    assert!(late.contains("polity why --data data q1"), "{late}");
+    let prompt = json_lines(
+        &polity.run(&["messages", "--task", task, "--json", "--data", "data"]).expect_code(0).stdout,
+    )
+    .into_iter()
+    .find(|message| message["from"] == "user")
+    .expect("the prompt");
+    let about = why(&polity, &[prompt["id"].as_str().expect("an id")]);
+    assert_eq!(facts_of(&about), ["withdrawn", "stopped_by_user"], "{about}");
+    assert_eq!(about["chain"][1]["task"], task);
+}
+
+#[test]
+fn the_stop_of_a_worker_explains_what_it_left() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("it is done")
+    }));
+    let polity = home(&server, &json!({}));
+    let serving = Serving::start(&polity);
+    let posted = serving.call("POST /api/messages", br#"{"text": "go"}"#).json();
+    let task = posted["task"].as_str().expect("a task");
+    let about = why_once(&serving, "root", |about| {
+        facts_of(about) == ["does", "unanswered", "does"] && about["chain"][2]["doing"]["state"] == "thinking"
+    });
+    let asked = &about["chain"][1];
+    let (worker, request) =
+        (asked["to"].as_str().expect("an agent"), asked["message"].as_str().expect("a message"));
+    polity.run(&["stop", worker, "--data", "data"]).expect_code(0);
+    gate.open();
+    // Root hears of the stop, and ends the task.
+    let about = why_once(&serving, task, |about| facts_of(about)[0] == "task_ended");
+    let chain = about["chain"].as_array().expect("a chain");
+    let left = chain.iter().position(|fact| fact["message"] == request).expect("the request of root");
+    assert_eq!(facts_of(&about)[left..left + 2], ["unanswered", "agent_stopped"], "{about}");
+    assert_eq!(facts_of(&why(&polity, &[request])), ["unanswered", "agent_stopped"]);
+    assert_eq!(facts_of(&why(&polity, &[worker])), ["agent_stopped"]);
+    let told = why_in_words(&polity, &[worker]);
+    assert!(told.starts_with(&format!("you stopped the work of {worker} in {task}")), "{told}");
 }

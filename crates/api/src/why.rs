@@ -1,5 +1,5 @@
-//! `/api/why`: explains an event, an artifact, an agent, a message or a task. For example, it tells why a task has no
-//! answer.
+//! `/api/why`: explains an event, an artifact, an agent, a message, a question about a call or a task. For example, it
+//! tells why a task has no answer.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
@@ -16,7 +16,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         operation
             .summary(
                 "Why an event happened, an artifact was described, an agent halts or waits, a request has no \
-                 answer, or a task is not answered.",
+                 answer, polity asks about a call, or a task is not answered.",
             )
             .query::<WhyFilter>()
             .gives::<Why>(200, "The reasons, and what can be done.")
@@ -33,8 +33,8 @@ async fn explain(
         Explained::Why(why) => Ok(Json(why)),
         Explained::Plain => Err(Problem::nothing_to_explain(&id)),
         Explained::Unknown => Err(Problem::not_found(format!(
-            "there is no event, task, agent, message or artifact `{id}`; these commands list the ids: polity tasks, \
-             polity agents, polity messages, polity artifacts, polity events"
+            "there is no event, task, agent, message, question or artifact `{id}`; these commands list the ids: \
+             polity tasks, polity agents, polity messages, polity artifacts, polity approvals --all, polity events"
         ))),
     }
 }

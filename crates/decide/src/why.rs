@@ -1,15 +1,20 @@
 //! Explains why something happened in the society: builds a chain of facts, and decides what the person can do.
 
+mod asked;
 mod at_work;
 mod described;
 mod refused;
+mod stopped;
 
+pub use asked::asked;
 pub use at_work::{MOST_TOLD, OpenTask, Party, agent, followed, open_task, request};
 pub use described::{Able, Help, Known, described};
 pub use refused::{Denied, Denier, Refusal};
+pub use stopped::{stopped, withdrawn};
 
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_view::{Entry, Event, Fact, NextAttempt, Outcome, ResumeScope, SentRequest, Why, WhyRemedy};
+use stopped::{stop_since, stopped_at};
 
 /// An explanation has several lists: remedies of one kind, failed attempts, open requests, and parked agents. This is
 /// the maximum length of each list.
@@ -206,9 +211,9 @@ pub fn failure(events: &[Entry]) -> Option<Why> {
     failed_at(events, end)
 }
 
-/// Explains why nobody has answered a request: by the first turn of its receiver that failed since then. Returns `None`
-/// if no turn failed before the receiver was stopped. `events` contains the events of the receiver, oldest first, and
-/// `since` is the time of the request.
+/// Explains why nobody has answered a request: by the first turn of its receiver that failed since then, or by the person
+/// who stopped the receiver before that. Returns `None` if neither has happened. `events` contains the events of the
+/// receiver, oldest first, and `since` is the time of the request.
 pub fn failed_since(events: &[Entry], since: i64) -> Option<Why> {
     let is_end = |entry: &Entry| match &entry.event {
         Event::TurnEnded { failure, .. } => failure.is_some(),
@@ -216,7 +221,7 @@ pub fn failed_since(events: &[Entry], since: i64) -> Option<Why> {
         _ => false,
     };
     let end = events.iter().position(|entry| entry.at >= since && is_end(entry))?;
-    failed_at(events, end)
+    stopped_at(events, end).or_else(|| failed_at(events, end))
 }
 
 /// Explains the failed turn whose end is the event at this place. Returns `None` if no failed turn ends there.
@@ -255,6 +260,8 @@ pub struct Ended<'a> {
     pub parked: &'a [(AgentId, String)],
     /// The events of root in the task, oldest first.
     pub of_root: &'a [Entry],
+    /// The events that the person stopped agents in the task, oldest first.
+    pub stops: &'a [Entry],
 }
 
 /// Explains the outcome of a task that has ended. A failure explains only a task that ended without an answer by itself:
@@ -284,6 +291,9 @@ pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Why {
             remedies.insert(0, WhyRemedy::Answer { message, agent, task: task.clone() });
         }
         chain.push(request.clone().fact());
+        // If the person stopped the whole task, the explanation says so already.
+        let stop = stop_since(ended.stops, request).filter(|_| ended.stopped_by != Some(stopped_by_user));
+        chain.extend(stop);
     }
     let failed_by_itself =
         ended.stopped_by.is_none() && matches!(ended.outcome, Outcome::Unanswered | Outcome::NoModel);

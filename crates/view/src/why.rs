@@ -1,9 +1,9 @@
-//! Explanations of events, artifacts, agents, messages and tasks. An explanation consists of a chain of facts and a list of
-//! remedies. Each fact contains the ids of the things that it is about.
+//! Explanations of events, artifacts, agents, messages, questions about calls and tasks. An explanation consists of a
+//! chain of facts and a list of remedies. Each fact contains the ids of the things that it is about.
 
 mod sentence;
 
-use crate::{Because, Doing, NextAttempt, Outcome};
+use crate::{ApprovalState, Because, Doing, NextAttempt, Outcome};
 use polity_llm::FailureKind;
 use polity_society::content::Capability;
 use polity_society::id::{AgentId, ApprovalId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
@@ -16,7 +16,8 @@ use serde_json::Number;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Why {
-    /// The facts. Each fact is a reason for the fact before it.
+    /// The facts. Each fact is a reason for the fact before it. But if a task has ended with an answer, the requests in it
+    /// that have none are no reason for its end.
     pub chain: Vec<Fact>,
     /// What the person can do, the best remedy first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,7 +91,8 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// The text with which the society refused the call, in the language of the society.
+    /// The text with which the society refused the call, in the language of the society. Or a text that tells why polity
+    /// asks the person about a call.
     Said {
         /// The text.
         text: String,
@@ -222,6 +224,45 @@ pub enum Fact {
         message: MessageId,
         /// The receiver that has ended.
         to: AgentId,
+    },
+    /// A request of the person was taken back, because the person stopped the work on it.
+    Withdrawn {
+        /// The request.
+        message: MessageId,
+        /// Who was asked.
+        to: AgentId,
+    },
+    /// The person has stopped the work of an agent in a task.
+    AgentStopped {
+        /// The agent.
+        agent: AgentId,
+        /// The task.
+        task: TaskId,
+        /// When it was stopped.
+        at: i64,
+    },
+    /// An agent has asked the person whether it may make a call.
+    CallAsked {
+        /// The question.
+        approval: ApprovalId,
+        /// The agent that asks.
+        agent: AgentId,
+        /// The task of the call.
+        task: TaskId,
+        /// The tool that the agent wants to call.
+        tool: String,
+        /// The beginning of the arguments of the call, as JSON.
+        arguments: String,
+        /// Whether the question is open, or how it ended.
+        state: ApprovalState,
+        /// When the question was asked.
+        since: i64,
+        /// When the question ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<i64>,
+        /// The reason that the person gave for the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
 }
 

@@ -17,7 +17,7 @@ export function stuckParts(t, item, who) {
         ? t.parts("now.stuck.parked.asked", { agent: who(item.agent), whom: listed(item.askedBy.map(who)) }).flat()
         : t.parts("now.stuck.parked", { agent: who(item.agent) });
     case "paused":
-      return t.parts(`now.stuck.paused${item.agent === "root" ? ".root" : ""}`, { agent: who(item.agent) });
+      return t.parts(item.agent === "root" ? "now.stuck.paused.root" : "now.stuck.paused", { agent: who(item.agent) });
     case "service":
       return [...t.parts(`now.stuck.service.${item.trouble}`, { service: item.service }),
         ...(item.agents.length > 0 ? t.parts("now.stuck.service.agents", { whom: listed(item.agents.map(who)) }).flat() : [])];

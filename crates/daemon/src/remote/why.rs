@@ -12,12 +12,12 @@ use crate::output::wrapped::{Line, wrapped};
 use crate::suggested::repeating;
 use clap::Args;
 use polity_society::id::AgentId;
-use polity_view::{Why, WhyFilter, WhyRemedy};
+use polity_view::{Fact, Outcome, Why, WhyFilter, WhyRemedy};
 
 /// `polity why`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The number of an event, or the id of a task, an agent, a message or an artifact.
+    /// The number of an event, or the id of a task, an agent, a message, a question about a call or an artifact.
     #[arg(value_name = "ID")]
     id: String,
     /// For an artifact: why it was described to this agent.
@@ -55,21 +55,28 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 
 /// Begins a fact that is the cause of the fact above it.
 const BECAUSE: &str = "because";
+/// Begins a fact that is no cause of the end of the task.
+const ALTHOUGH: &str = "although";
 
-/// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it.
+/// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it,
+/// unless it is a request that has no answer in a task that has one.
 /// The remedies follow. Their commands get `options`, and work with this process. `now` is in milliseconds since 1970.
 /// `columns` is the width of the terminal, if there is one.
 fn in_words(why: &Why, process: Process, options: &str, now: i64, columns: Option<usize>) -> String {
     let mut lines = Vec::new();
+    let is_answered = matches!(why.chain.first(), Some(Fact::TaskEnded { outcome: Outcome::Answered, .. }));
     for (place, fact) in why.chain.iter().enumerate() {
         let sentence = fact.sentence(now);
-        lines.push(match place {
-            0 => wrapped(&[Line::new(0, PLAIN, &sentence)], columns),
-            _ => {
-                let line = Line::new(2, PLAIN, &format!("{BECAUSE} {sentence}"));
-                wrapped(&[line], columns).replacen(BECAUSE, &painted(DIM, BECAUSE), 1)
+        let link = match (place, fact) {
+            (0, _) => {
+                lines.push(wrapped(&[Line::new(0, PLAIN, &sentence)], columns));
+                continue;
             }
-        });
+            (_, Fact::Unanswered { .. }) if is_answered => ALTHOUGH,
+            _ => BECAUSE,
+        };
+        let line = Line::new(2, PLAIN, &format!("{link} {sentence}"));
+        lines.push(wrapped(&[line], columns).replacen(link, &painted(DIM, link), 1));
     }
     for remedy in &why.remedies {
         for sentence in remedy.sentences(options) {
@@ -112,8 +119,8 @@ fn needs_daemon(remedy: &WhyRemedy) -> bool {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use polity_society::id::TaskId;
-    use polity_view::{Doing, Fact, ResumeScope};
+    use polity_society::id::{MessageId, TaskId};
+    use polity_view::{Doing, ResumeScope};
 
     #[test]
     fn each_further_task_of_root_is_named() {
@@ -153,6 +160,29 @@ mara-7k2f is parked in t-1: red <U+001B>[31m
         assert!(without.contains(expect), "{without}");
         let expect = "\n  → raise limits.maxDepth in app.json, and write to root again";
         assert!(without.ends_with(expect), "{without}");
+    }
+
+    #[test]
+    fn an_answered_task_is_not_explained_by_what_has_no_answer() {
+        let (task, agent) = (TaskId::new("t-1"), AgentId::new("mara"));
+        let asked = Fact::Unanswered {
+            message: MessageId::from_sequence(6),
+            from: "root".to_owned(),
+            to: agent.clone(),
+            since: None,
+        };
+        let words = |outcome| {
+            let ended = Fact::TaskEnded { task: task.clone(), outcome };
+            let stopped = Fact::AgentStopped { agent: agent.clone(), task: task.clone(), at: 0 };
+            let why = Why { chain: vec![ended, asked.clone(), stopped], remedies: Vec::new() };
+            without_styles(&in_words(&why, Process::Daemon, "", 0, None))
+        };
+        insta::assert_snapshot!(words(Outcome::Answered), @r"
+        nothing is left to do in t-1: it ended with an answer
+          although mara has not answered m000000006 of root
+          because you stopped the work of mara in t-1
+        ");
+        assert!(words(Outcome::Unanswered).contains("\n  because mara has not answered"));
     }
 
     #[test]

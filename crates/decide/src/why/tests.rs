@@ -315,7 +315,15 @@ fn a_request_is_explained_by_the_first_failure_after_it() {
     let told = words(&failed_since(&events, 2_000).unwrap());
     assert!(told.starts_with("a turn of mara failed: server error\nattempt 1 of mara at writer"), "{told}");
     let stopped = Event::AgentStopped { task: TaskId::new("t-1"), agent };
-    assert_eq!(failed_since(&entries([stopped, turn_ended(Some("after"))]), 0), None);
+    let told = words(&failed_since(&entries([stopped.clone(), turn_ended(Some("after"))]), 0).unwrap());
+    assert!(told.starts_with("you stopped the work of mara in t-1, 1 min 39 s ago\n- write again"), "{told}");
+    // A stop ends the open turn as failed, and that is no failure. A stop after a failure is not the first reason.
+    let [ended, mut stop] = <[Entry; 2]>::try_from(entries([turn_ended(Some("stopped")), stopped])).unwrap();
+    let told = words(&failed_since(&[ended.clone(), stop.clone()], 0).unwrap());
+    assert!(told.starts_with("a turn of mara failed: stopped"), "{told}");
+    stop.at = ended.at;
+    let told = words(&failed_since(&[ended, stop], 0).unwrap());
+    assert!(told.starts_with("you stopped the work of mara"), "{told}");
     assert_eq!(failed_since(&entries([turn_ended(None)]), 0), None);
 }
 
@@ -404,6 +412,7 @@ fn a_task_without_an_answer_tells_who_is_silent() {
         open: &open,
         parked: &parked,
         of_root: &[],
+        stops: &[],
     };
     insta::assert_snapshot!(words(&task(&ended, "user")), @r#"
     nothing is left to do in t-1: it ended without an answer
@@ -439,4 +448,50 @@ fn a_task_without_an_answer_tells_who_is_silent() {
     - raise limits.maxTokensPerTask in app.json, and write to root again
     - write again: polity send --to root --task t-1 "…"
     "#);
+}
+
+#[test]
+fn what_the_person_has_stopped_is_named() {
+    let (task_id, mara) = (TaskId::new("t-1"), AgentId::new("mara"));
+    let request = OpenRequest {
+        message: MessageId::from_sequence(4),
+        from: "root".to_owned(),
+        to: mara.clone(),
+        since: 50_000,
+    };
+    let stop =
+        |at| Entry { seq: 1, at, event: Event::AgentStopped { task: task_id.clone(), agent: mara.clone() } };
+    let stops = [stop(40_000), stop(70_000)];
+    let open = [request.clone()];
+    let ended = Ended {
+        task: &task_id,
+        outcome: Outcome::Answered,
+        stopped_by: None,
+        open: &open,
+        parked: &[],
+        of_root: &[],
+        stops: &stops,
+    };
+    insta::assert_snapshot!(words(&task(&ended, "user")), @r"
+    nothing is left to do in t-1: it ended with an answer
+    mara has not answered m000000004 of root, sent 50 s ago
+    you stopped the work of mara in t-1, 30 s ago
+    ");
+    // Who stops a task stops all agents in it.
+    let all_of_it = Ended { outcome: Outcome::Unanswered, stopped_by: Some("user"), ..ended };
+    assert!(!words(&task(&all_of_it, "user")).contains("the work of mara"));
+
+    insta::assert_snapshot!(words(&withdrawn(&request, &task_id, Some(&task_id), &stops)), @r#"
+    m000000004 to mara was taken back
+    you stopped t-1
+    - write again: polity send --to mara --task t-1 "…"
+    "#);
+    insta::assert_snapshot!(words(&withdrawn(&request, &task_id, None, &stops)), @r#"
+    m000000004 to mara was taken back
+    you stopped the work of mara in t-1, 30 s ago
+    - write again: polity send --to mara --task t-1 "…"
+    "#);
+    assert!(words(&stopped(&stops).unwrap()).starts_with("you stopped the work of mara in t-1, 30 s ago\n"));
+    // The agent has worked since.
+    assert_eq!(stopped(&entries([stops[0].event.clone(), turn_ended(None)])), None);
 }

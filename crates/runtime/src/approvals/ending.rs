@@ -14,7 +14,7 @@ pub enum AnswerError {
     #[error("there is no question `{0}`; polity approvals lists the open ones")]
     Unknown(ApprovalId),
     /// The question had already ended.
-    #[error("the question `{id}` has ended before: {}", state.as_str())]
+    #[error("the question `{id}` has ended before: {}", in_words(id, *state))]
     Ended {
         /// The question that the answer was for.
         id: ApprovalId,
@@ -24,6 +24,18 @@ pub enum AnswerError {
     /// The answer could not be stored.
     #[error("failed to store the answer")]
     Store(#[from] Error),
+}
+
+/// Returns how a question ended.
+fn in_words(id: &ApprovalId, state: ApprovalState) -> String {
+    match state {
+        ApprovalState::Dropped => {
+            format!("the turn that asked has ended, so nobody needs the answer; polity why {id} tells more")
+        }
+        ApprovalState::Open | ApprovalState::Allowed | ApprovalState::Denied | ApprovalState::Expired => {
+            state.as_str().to_owned()
+        }
+    }
 }
 
 /// Why a permission was not removed.

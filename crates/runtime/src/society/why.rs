@@ -1,5 +1,5 @@
-//! Explains an event, a task, an agent, an artifact or a message: reads the facts about it, and passes them to
-//! `polity_decide::why`, which builds the explanation.
+//! Explains an event, a task, an agent, an artifact, a message or a question about a call: reads the facts about it, and
+//! passes them to `polity_decide::why`, which builds the explanation.
 
 use super::{Society, now, services};
 use crate::handles::Handles;
@@ -11,7 +11,7 @@ use polity_registry::{Service, Snapshot};
 use polity_routing::{FileTypes, Routable, Route, route};
 use polity_society::agent::Standing;
 use polity_society::content::Artifact;
-use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Expects, MessageState};
 use polity_society::role::Role;
 use polity_society::rules::Denial;
@@ -21,8 +21,8 @@ use polity_store::view::doing::Moments;
 use polity_store::view::events::Side;
 use polity_store::view::{self as readings};
 use polity_store::{
-    Connection, Conversation, Error, agents, artifacts, contacts, events, messages, records, roles, sent,
-    tasks,
+    Connection, Conversation, Error, agents, approvals, artifacts, contacts, events, messages, records,
+    roles, sent, tasks,
 };
 use polity_view::{
     AgentFilter, AgentState, AgentView, Doing, Entry, Event, EventFilter, EventKind, Fact, MAX_PAGE,
@@ -51,7 +51,8 @@ impl Explained {
 }
 
 impl Society {
-    /// Explains a thing: an event by its number, or a task, an agent, a message or an artifact by its id.
+    /// Explains a thing: an event by its number, or a task, an agent, a message, a question about a call or an artifact by
+    /// its id.
     pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Explained, Error> {
         let snapshot = self.handles.registry.current();
         let moments = self.handles.board.moments(None, polity_store::now().as_millis());
@@ -143,6 +144,10 @@ impl Asking<'_> {
             let found = readings::messages::by_id(self.connection, texts, ids).await?;
             let Some(message) = found.get(&message) else { return Ok(Explained::Unknown) };
             return Ok(Explained::of(self.message(message).await?));
+        }
+        if let Some(approval) = approvals::get(self.connection, &ApprovalId::new(id)).await? {
+            let stops = self.stops(&approval.asker.task).await?;
+            return Ok(Explained::Why(why::asked(&approval, &stops)));
         }
         let artifact = ArtifactId::new(id.strip_prefix("artifact:").unwrap_or(id));
         let explained = Explained::of(self.artifact(&artifact).await?);
@@ -386,6 +391,7 @@ impl Asking<'_> {
         let Some(outcome) = view.outcome else { return Ok(None) };
         let parked = polity_store::holds::of_task(self.connection, task).await?;
         let of_root = self.before(&AgentId::root(), Some(task), i64::MAX).await?;
+        let stops = self.stops(task).await?;
         let ended = Ended {
             task,
             outcome,
@@ -393,6 +399,7 @@ impl Asking<'_> {
             open: &open,
             parked: &parked,
             of_root: &of_root,
+            stops: &stops,
         };
         Ok(Some(why::task(&ended, tasks::STOPPED_BY_USER)))
     }
@@ -413,7 +420,8 @@ impl Asking<'_> {
             return self.task(task).await;
         }
         let of_root = self.before(&AgentId::root(), Some(task), number).await?;
-        let ended = Ended { task, outcome, stopped_by: None, open: &[], parked: &[], of_root: &of_root };
+        let ended =
+            Ended { task, outcome, stopped_by: None, open: &[], parked: &[], of_root: &of_root, stops: &[] };
         let Why { chain, .. } = why::task(&ended, tasks::STOPPED_BY_USER);
         Ok(Some(Why { chain, remedies: Vec::new() }))
     }
@@ -475,6 +483,7 @@ impl Asking<'_> {
         else {
             return Ok(None);
         };
+        let mut stopped = None;
         // An agent that is parked in one task may work in another, so its state need not be `parked`.
         let holds = readings::agents::holds(self.connection, agent).await?;
         match (view.state, holds.first()) {
@@ -500,18 +509,19 @@ impl Asking<'_> {
                 if let Some(failing) = failing {
                     return Ok(Some(failing));
                 }
+                stopped = why::stopped(&before);
             }
         }
         // Root takes part in all tasks, and any other agent in one. An agent may wait for root in its own task.
         let parties = self.parties(std::slice::from_ref(agent), view.task.as_ref()).await?;
-        Ok(why::agent(agent, &parties))
+        Ok(why::agent(agent, &parties).or(stopped))
     }
 
     async fn message(&mut self, message: &MessageView) -> Result<Option<Why>, Error> {
         let (id, from, to) = (message.id.clone(), message.from.clone(), message.to.clone());
         let since = message.created_at;
         let chain = match message.state {
-            MessageState::Bounced => vec![Fact::Bounced { message: id, to: to.clone() }],
+            MessageState::Bounced => return self.came_back(message).await.map(Some),
             MessageState::Unanswered | MessageState::Failed => {
                 vec![Fact::Unanswered { message: id, from, to: to.clone(), since: Some(since) }]
             }
@@ -525,7 +535,7 @@ impl Asking<'_> {
             _ => return Ok(None),
         };
         let mut why = Why { chain, remedies: Vec::new() };
-        if message.state != MessageState::Bounced && !to.is_user() {
+        if !to.is_user() {
             let kinds = [
                 EventKind::ModelFailed,
                 EventKind::ModelAnswered,
@@ -540,6 +550,34 @@ impl Asking<'_> {
             }
         }
         Ok(Some(why))
+    }
+
+    /// Explains why a message came back: its receiver has ended, or the person stopped the work on the message.
+    async fn came_back(&mut self, message: &MessageView) -> Result<Why, Error> {
+        let MessageView { id, from, to, task, created_at, .. } = message;
+        let row = agents::get(self.connection, to).await?;
+        let has_ended = row.is_none_or(|row| row.standing == Standing::Ended);
+        let stops = self.stops(task).await?;
+        let is_of_receiver = |entry: &Entry| entry.at >= *created_at && entry.event.agent() == Some(to);
+        // An agent that was stopped first and ended later has had no message left that could come back.
+        if has_ended && !stops.iter().any(is_of_receiver) {
+            let chain = vec![Fact::Bounced { message: id.clone(), to: to.clone() }];
+            return Ok(Why { chain, remedies: Vec::new() });
+        }
+        // Root stands for all of its task. If another agent was stopped, root may go on.
+        let stopped_by = if to.is_root() { tasks::stopped_by(self.connection, task).await? } else { None };
+        let all_of_it = stopped_by.is_some_and(|by| by == tasks::STOPPED_BY_USER).then_some(task);
+        let request =
+            OpenRequest { message: id.clone(), from: from.clone(), to: to.clone(), since: *created_at };
+        Ok(why::withdrawn(&request, task, all_of_it, &stops))
+    }
+
+    /// Returns the last events that the person stopped agents in a task, oldest first.
+    async fn stops(&mut self, task: &TaskId) -> Result<Vec<Entry>, Error> {
+        let kinds = vec![EventKind::AgentStopped.as_str().to_owned()];
+        let filter = EventFilter { task: Some(task.clone()), agent: None, kinds };
+        let page = readings::events::list(self.connection, Side::Before(i64::MAX), &filter, MAX_PAGE).await?;
+        Ok(page.events)
     }
 
     async fn artifact(&mut self, artifact: &ArtifactId) -> Result<Option<Why>, Error> {

@@ -1,7 +1,7 @@
 //! Describes facts and remedies of an explanation in words, for a terminal.
 
 use super::{Fact, ResumeScope, WhyRemedy};
-use crate::{Because, Doing, NextAttempt, Outcome, elapsed};
+use crate::{ApprovalState, Because, Doing, NextAttempt, Outcome, elapsed};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
 use polity_society::tool_group::ToolGroup;
@@ -93,6 +93,34 @@ impl Fact {
                 format!("{has} not answered {message} of {from}{ago}")
             }
             Self::Bounced { message, to } => format!("{message} came back, because {to} has ended"),
+            Self::Withdrawn { message, to } => format!("{message} to {to} was taken back"),
+            Self::AgentStopped { agent, task, at } => {
+                let ago = elapsed(*at, now).map_or_else(String::new, |ago| format!(", {ago} ago"));
+                format!("you stopped the work of {agent} in {task}{ago}")
+            }
+            Self::CallAsked { agent, task, tool, arguments, state, since, at, reason, .. } => {
+                let call = format!("{tool} {arguments} in {task}");
+                let ended = at.and_then(|at| elapsed(at, now));
+                let ended = ended.map_or_else(String::new, |ago| format!(", {ago} ago"));
+                match state {
+                    ApprovalState::Open => {
+                        let ago = elapsed(*since, now);
+                        let ago = ago.map_or_else(String::new, |ago| format!(" {ago} ago"));
+                        format!("{agent} asked{ago} whether it may call {call}")
+                    }
+                    ApprovalState::Allowed => format!("you allowed {agent} to call {call}{ended}"),
+                    ApprovalState::Denied => {
+                        let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                        format!("you did not allow {agent} to call {call}{ended}{reason}")
+                    }
+                    ApprovalState::Expired => {
+                        format!("nobody answered in time whether {agent} may call {call}")
+                    }
+                    ApprovalState::Dropped => {
+                        format!("the turn of {agent} that wanted to call {call} ended before you answered")
+                    }
+                }
+            }
         }
     }
 }

@@ -113,6 +113,8 @@ export function factParts(app, fact) {
       return [t.parts("why.turn_failed", values), fact.at ? [" ", time(app, fact.at)] : null];
     case "unanswered":
       return [t.parts(fact.to === "user" ? "why.unanswered.you" : "why.unanswered", values), fact.since ? [" ", values.since] : null];
+    case "call_asked":
+      return [t.parts(`why.call_asked.${fact.state}`, values), fact.reason ? [" ", h("q", {}, fact.reason)] : null];
     case "said":
       return [h("q", {}, fact.text)];
     case "then":
@@ -151,7 +153,7 @@ function valuesOf(app, what) {
     takes: (names) => names.map(capability).join(", "),
     capability,
     sent: (number) => sentLink(app, number),
-    tool: (name) => h("code", {}, name), code: (name) => h("code", {}, name), limit: (name) => h("code", {}, name),
+    tool: (name) => h("code", {}, name), arguments: (json) => h("code", {}, json), code: (name) => h("code", {}, name), limit: (name) => h("code", {}, name),
     encoded: size,
   };
   return Object.fromEntries(Object.entries(what).map(([name, value]) => {
