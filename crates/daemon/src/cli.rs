@@ -70,7 +70,9 @@ pub(crate) enum Command {
     Agents(remote::agents::Arguments),
     /// Show one agent: its role, brief and contacts; or its conversation; or the next request to its model.
     Agent(remote::agent::Arguments),
-    /// List the tasks, newest last.
+    /// List the tasks: first those in which something is left to do, then the finished ones, each newest last.
+    ///
+    /// With --json, all tasks are in the order in which they began.
     Tasks(remote::tasks::Arguments),
     /// List messages, newest last.
     Messages(remote::messages::Arguments),

@@ -120,11 +120,31 @@ fn summary(freed: &Freed, mode: Mode) -> String {
             "would be removed: artifacts: {artifacts}; stored: {stored}; events: {events}; from the \
              trash: {trash}; nothing was removed"
         ),
-        Mode::Remove => format!(
-            "removed: artifacts: {artifacts}; stored: {stored}; events: {events}; database: {} → {}; from the \
-             trash: {trash}",
-            bytes(*database_before),
-            bytes(*database_after)
-        ),
+        Mode::Remove => {
+            // SQLite uses freed space again, but a file that a daemon has open never becomes smaller.
+            let grown =
+                if database_after > database_before { " (the log of its changes has grown)" } else { "" };
+            format!(
+                "removed: artifacts: {artifacts}; stored: {stored}; events: {events}; database: {} → {}{grown}; from \
+                 the trash: {trash}",
+                bytes(*database_before),
+                bytes(*database_after)
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_grows_is_explained() {
+        let told = |database_before, database_after| {
+            summary(&Freed { database_before, database_after, ..Freed::default() }, Mode::Remove)
+        };
+        assert!(told(2_000, 1_000).contains("; database: 2.0 kB → 1.0 kB; from the trash"));
+        let grown = "; database: 1.0 kB → 2.0 kB (the log of its changes has grown); from the trash";
+        assert!(told(1_000, 2_000).contains(grown));
     }
 }

@@ -351,9 +351,9 @@ pub struct Freed {
     pub trash: Amount,
     /// Events that have expired.
     pub events: u64,
-    /// The size of the database before anything was freed, in bytes.
+    /// The size of the database with its log before anything was freed, in bytes.
     pub database_before: u64,
-    /// The size of the database at the end, in bytes.
+    /// The size of the database with its log at the end, in bytes.
     pub database_after: u64,
 }
 
@@ -368,8 +368,7 @@ pub struct Freed {
 /// and the directory stays valid.
 pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed, MaintenanceError> {
     let file = data.join(DATABASE);
-    let size = || std::fs::metadata(&file).map_or(0, |file| file.len());
-    let database_before = size();
+    let database_before = size_with_log(&file);
     let (store, _signals) = Store::open(&file, Durability::Full).await?;
     let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
     let freed = free_in(&store, &blobs, unwanted, mode).await;
@@ -378,7 +377,7 @@ pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed,
     if mode == Mode::Remove {
         database::shrink(&file).await?;
     }
-    Ok(Freed { database_before, database_after: size(), ..freed })
+    Ok(Freed { database_before, database_after: size_with_log(&file), ..freed })
 }
 
 /// Frees space like [`free`] while a society uses this store and these blobs in this process. The file of the database
@@ -402,10 +401,20 @@ pub async fn free_beside(
             return Err(MaintenanceError::Write { path: data.join(CARE_LOCK), source });
         }
     };
-    let size = || std::fs::metadata(data.join(DATABASE)).map_or(0, |file| file.len());
-    let database_before = size();
+    let file = data.join(DATABASE);
+    let database_before = size_with_log(&file);
     let freed = free_in(store, blobs, unwanted, mode).await?;
-    Ok(Freed { database_before, database_after: size(), ..freed })
+    Ok(Freed { database_before, database_after: size_with_log(&file), ..freed })
+}
+
+/// Returns the size of a database with its log (WAL), in bytes. SQLite moves the newest changes from the log into the
+/// file at some later time. So the file alone can grow while space is freed.
+fn size_with_log(file: &Path) -> u64 {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    // SQLite puts the log beside the file itself, not beside a link to it.
+    let mut log = file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
+    log.push("-wal");
+    size(file) + size(Path::new(&log))
 }
 
 /// The lock file of maintenance: check, backup and cleaning. It is separate from the lock of the society, because a

@@ -29,9 +29,9 @@ pub struct FreedView {
     pub trash: AmountView,
     /// Number of events that have expired.
     pub events: u64,
-    /// The size of the database before the cleaning, in bytes.
+    /// The size of the database with its log before the cleaning, in bytes.
     pub database_before: u64,
-    /// The size of the database after the cleaning, in bytes.
+    /// The size of the database with its log after the cleaning, in bytes.
     pub database_after: u64,
 }
 

@@ -97,7 +97,9 @@ pub(crate) fn in_words(message: &MessageView, page: Page) -> String {
     for reference in [answers, answered].into_iter().flatten() {
         head.push_str(&format!(" {}", painted(DIM, &reference)));
     }
-    head.push_str(&format!(" {}", painted(message_style(message.state), &name_of(&message.state))));
+    if let Some(state) = state(message) {
+        head.push_str(&format!(" {}", painted(message_style(message.state), &state)));
+    }
     if let (Some(due), MessageState::Delayed) = (message.due_at, message.state) {
         head.push_str(&format!(" {}", painted(HELD, &format!("until {}", moment(due)))));
     }
@@ -109,6 +111,15 @@ pub(crate) fn in_words(message: &MessageView, page: Page) -> String {
         words.push_str(&format!("\n    + {}", attached(artifact)));
     }
     words
+}
+
+/// Returns the state of a message in words; nothing if the line names the answer already.
+fn state(message: &MessageView) -> Option<String> {
+    match message.state {
+        MessageState::Answered if message.answered_by.is_some() => None,
+        MessageState::Queued if message.to.is_user() => Some("not shown yet".to_owned()),
+        state => Some(name_of(&state)),
+    }
 }
 
 /// Formats the text of a message, indented. For a terminal, `Page::written` adds styles and makes control characters
@@ -150,11 +161,11 @@ mod tests {
     #[test]
     fn messages_in_words() {
         insta::assert_snapshot!(without_styles(&words(&messages(), Page::Pipe)), @r"
-1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
+1970-01-01 00:00:00 m000000001 user → root general answered by m000000004
     看看这张图片
     + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
 
-1970-01-01 00:00:01 m000000002 root → user general interim queued
+1970-01-01 00:00:01 m000000002 root → user general interim not shown yet
     one moment
 
 1970-01-01 00:00:02 m000000004 阅读者 reader-7k2f → user general answers m000000001 done

@@ -76,9 +76,8 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     check_structure(&file, || false).await.unwrap();
 }
 
-/// Copies a database that may still be open, with its log, and opens the copy. Returns whether the store asks the
-/// caller to check the copy while using it.
-async fn is_to_be_checked(scratch: &Scratch) -> bool {
+/// Copies a database that may still be open, with its log.
+fn copy_with_log(scratch: &Scratch) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["polity.db", "polity.db-wal"] {
         let from = scratch.directory.path().join(name);
@@ -86,6 +85,13 @@ async fn is_to_be_checked(scratch: &Scratch) -> bool {
             std::fs::copy(from, copy.path().join(name)).unwrap();
         }
     }
+    copy
+}
+
+/// Copies a database that may still be open, with its log, and opens the copy. Returns whether the store asks the
+/// caller to check the copy while using it.
+async fn is_to_be_checked(scratch: &Scratch) -> bool {
+    let copy = copy_with_log(scratch);
     let (store, signals) = Store::open(&copy.path().join("polity.db"), Durability::Full).await.unwrap();
     store.close().await;
     signals.to_check
@@ -291,4 +297,23 @@ async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
     assert_eq!(scratch.query(count).await, [copied]);
     // A second copy does not replace the first.
     assert!(copy(&mut connection, &from, &to).await.is_err());
+}
+
+/// Nobody has closed the database, so its newest changes are only in its log. The cleaning moves them into the file.
+#[tokio::test]
+async fn the_size_of_the_database_includes_its_log() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)
+            INSERT INTO events (kind, body, created_at) SELECT 'x', printf('%2000d', n), unixepoch() * 1000 FROM n",
+        )
+        .await;
+    let copy = copy_with_log(&scratch);
+    let file_alone = std::fs::metadata(copy.path().join(DATABASE)).unwrap().len();
+    let retention = Retention { events_days: None, max_events: None, max_database_bytes: None };
+    let unwanted = Unwanted { idle_for: None, retention, trash: Trash::Kept };
+    let freed = free(copy.path(), &unwanted, Mode::Remove).await.unwrap();
+    assert!(freed.database_after > file_alone, "the log was empty: {freed:?}");
+    assert!(freed.database_after <= freed.database_before, "{freed:?}");
 }
