@@ -67,17 +67,27 @@ fn doctor(polity: &Polity, arguments: &[&str]) -> Output {
     ended
 }
 
-/// Makes a report comparable between machines: replaces times, the free space and the address of the server, and
-/// leaves out the list of ports.
+/// Makes a report comparable between machines and runs: replaces times, the free space and the address of the server,
+/// leaves out what the machine decides, and sorts the sections, which are printed as they become known.
 fn fixed(report: &str, address: SocketAddr) -> String {
-    let lines = report.lines().take_while(|line| !line.starts_with("ports")).map(|line| {
-        match (line.split_once(" small call in "), line.split_once("free space: ")) {
+    let mut sections: Vec<Vec<String>> = Vec::new();
+    for line in report.lines() {
+        if !line.starts_with(' ') {
+            sections.push(Vec::new());
+        }
+        let line = match (line.split_once(" small call in "), line.split_once("free space: ")) {
             (Some((before, _)), _) => format!("{before} small call in …"),
             (_, Some((before, _))) => format!("{before}free space: …"),
             (None, None) => line.replace(&address.to_string(), "SERVER"),
-        }
-    });
-    lines.collect::<Vec<_>>().join("\n")
+        };
+        sections.last_mut().expect("a heading").push(line);
+    }
+    let differs = |section: &[String]| {
+        ["ports", "sandbox", "problems: "].iter().any(|heading| section[0].starts_with(heading))
+    };
+    sections.retain(|section| !differs(section));
+    sections.sort();
+    sections.concat().join("\n")
 }
 
 /// Returns the findings of a JSON report as `about subject: severity code`.
@@ -126,6 +136,7 @@ fn what_is_wrong_is_told_with_what_to_do() {
     ));
     let ended = doctor(&polity, &[]).expect_code(1);
     assert_eq!(ended.stderr, "");
+    assert!(ended.stdout.starts_with("configuration ./config\n"), "{}", ended.stdout);
     let expected = include_str!("doctor/report.txt");
     assert_eq!(fixed(&ended.stdout, server.address), expected.trim_end());
     assert!(ended.stdout.trim_end().ends_with(char::is_numeric), "{}", ended.stdout);
@@ -150,7 +161,8 @@ fn the_report_names_the_level_of_the_sandbox_and_what_would_raise_it() {
     println!("this machine has the level {level}");
     // Skip two lines: the finding about the level, and the advice of this finding, which only refers to the advice of
     // the findings below.
-    let advises = section.lines().skip(2).any(|line| line.trim_start().starts_with("→ "));
+    let findings = section.lines().take_while(|line| line.starts_with(' '));
+    let advises = findings.skip(2).any(|line| line.trim_start().starts_with("→ "));
     assert!(*level == "full" || advises, "nothing says how to raise the level: {section}");
 
     let as_json = doctor(&polity, &["--offline", "--json"]);

@@ -1,5 +1,6 @@
 //! `polity doctor`: compares the configuration with what the servers and the machine really offer. Every check has a
-//! time limit, and the checks run concurrently.
+//! time limit, and the checks run concurrently. As text, the result of each check is printed as soon as it is known, so
+//! that nobody waits for a slow server to learn about the rest. The JSON object has the results in a fixed order.
 
 mod configuration;
 mod data;
@@ -10,15 +11,15 @@ mod sandbox;
 mod services;
 
 use crate::failure::Failure;
-use crate::output::Elapsed;
+use crate::output::{Elapsed, Form};
 use crate::places;
 use crate::running::Running;
 use crate::values::duration;
 use clap::Args;
 use polity_llm::Inquirer;
-use polity_probe::Severity;
+use polity_probe::{Correction, Severity};
 use polity_registry::Discover;
-use report::{Report, Section};
+use report::{Report, Section, Teller};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -81,61 +82,79 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let inquirer = Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
     let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
     let data_path = places::data_path(arguments.data)?;
-    let elapsed = if arguments.json { Elapsed::hidden() } else { Elapsed::begin("examining") };
+    let (form, elapsed) = match arguments.json {
+        true => (Form::Json, Elapsed::hidden()),
+        false => (Form::Text, Elapsed::begin("examining")),
+    };
     let asking = elapsed.step("asking", "the daemon");
     let running = Running::looked_at(Some(data_path.clone()), arguments.config.as_ref()).await?;
     drop(asking);
     let of_daemon = running.as_ref().and_then(Running::directory);
     let config = places::config(arguments.config.or(of_daemon));
 
-    let configured = async {
-        let config = match &config {
-            Ok(config) => config,
-            Err(failure) => return Ok((vec![configuration::missing(failure)], Vec::new(), Discover::Off)),
+    let teller = Teller { elapsed: &elapsed, form };
+    let (mut of_config, registry) = match &config {
+        Ok(config) => {
+            let _reading = elapsed.step("reading", "the configuration");
+            configuration::look(config, network, running.as_ref()).await
+        }
+        Err(failure) => (configuration::missing(failure), None),
+    };
+    teller.tell(&mut of_config)?;
+    let snapshot = registry.as_ref().map(|registry| registry.current());
+
+    let of_services = async {
+        let (Some(snapshot), Ok(config)) = (&snapshot, &config) else { return Ok((Vec::new(), Vec::new())) };
+        let tell = |section: &mut Section, correction: Option<&Correction>| {
+            // The report advises `--fix` only for findings that `--fix` really corrects.
+            let corrections = correction.map(std::slice::from_ref).unwrap_or_default();
+            if let Ok(plan) = mend::plan(&config.path, corrections) {
+                plan.advise(section);
+            }
+            teller.tell(section)
         };
-        let reading = elapsed.step("reading", "the configuration");
-        let (section, registry) = configuration::look(config, network, running.as_ref()).await;
-        drop(reading);
-        let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
-        let snapshot = registry.current();
-        let (examined, corrections) =
-            services::look(&snapshot.catalogue, &inquirer, network, times, &elapsed).await;
-        let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
-        Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
+        services::look(&snapshot.catalogue, &inquirer, network, times, &elapsed, tell).await
     };
     let of_data = async {
-        let _checking = elapsed.step("checking", "the data directory");
-        data::look(&data_path, &inquirer, network, mode).await
+        let checking = elapsed.step("checking", "the data directory");
+        let (mut found, mended) = data::look(&data_path, &inquirer, network, mode).await;
+        drop(checking);
+        found.iter_mut().try_for_each(|section| teller.tell(section))?;
+        Ok::<_, Failure>((found, mended))
+    };
+    let of_ports = async {
+        let checking = elapsed.step("checking", "the ports");
+        let discover = snapshot.as_ref().map_or(Discover::Off, |snapshot| snapshot.settings.discover);
+        let mut found = ports::look(&data_path, &inquirer, network, discover).await;
+        drop(checking);
+        teller.tell(&mut found)?;
+        Ok::<_, Failure>(found)
     };
     let of_sandbox = async {
-        let _trying = elapsed.step("trying", "the sandbox");
-        sandbox::look().await
+        let trying = elapsed.step("trying", "the sandbox");
+        let mut found = sandbox::look().await;
+        drop(trying);
+        teller.tell(&mut found)?;
+        Ok::<_, Failure>(found)
     };
-    let (configured, (mut of_data, mut mended), of_sandbox) = tokio::join!(configured, of_data, of_sandbox);
-    let (mut sections, corrections, discover) = configured?;
+    let ((mut of_services, corrections), (mut of_data, mut mended), of_ports, of_sandbox) =
+        tokio::try_join!(of_services, of_data, of_ports, of_sandbox)?;
+    let mut sections = vec![of_config];
+    sections.append(&mut of_services);
     sections.append(&mut of_data);
-    let checking = elapsed.step("checking", "the ports");
-    sections.push(ports::look(&data_path, &inquirer, network, discover).await);
-    drop(checking);
-    drop(elapsed);
-    sections.push(of_sandbox);
-    if let Ok(config) = &config {
-        let planned = mend::plan(&config.path, &corrections);
-        if let Ok(plan) = &planned {
-            // The report advises `--fix` only for findings that `--fix` really corrects.
-            sections.iter_mut().for_each(|section| plan.advise(section));
-        }
-        let carried_out = match mode {
-            Mode::Mend => planned.and_then(mend::Plan::carry_out),
-            Mode::Look => Ok(Vec::new()),
-        };
-        match carried_out {
+    sections.extend([of_ports, of_sandbox]);
+    if let (Ok(config), Mode::Mend) = (&config, mode) {
+        match mend::plan(&config.path, &corrections).and_then(mend::Plan::carry_out) {
             Ok(changes) => mended.extend(changes),
-            Err(finding) => sections.push(Section::new("mending", "llmservices.json", vec![finding])),
+            Err(finding) => {
+                let mut mending = Section::new("mending", "llmservices.json", vec![finding]);
+                teller.tell(&mut mending)?;
+                sections.push(mending);
+            }
         }
     }
-    sections.iter_mut().for_each(Section::repeat_options);
+    drop(elapsed);
     let report = Report { sections, mended, mode };
-    report.print(arguments.json)?;
+    report.print(form)?;
     Ok(if report.worst() == Severity::Problem { FOUND } else { 0 })
 }

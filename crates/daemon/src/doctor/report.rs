@@ -1,7 +1,8 @@
-//! The report of the doctor, as text for people or as one JSON object.
+//! The report of the doctor: as text for people, printed part by part, or as one JSON object.
 
 use super::Mode;
 use crate::failure::Failure;
+use crate::output::{Elapsed, Form};
 use crate::suggested::repeating;
 use anstyle::{AnsiColor, Style};
 use polity_probe::{Finding, Severity};
@@ -40,10 +41,32 @@ impl Section {
     }
 
     /// Makes the commands in the advice repeat the options of this command line.
-    pub(super) fn repeat_options(&mut self) {
+    fn repeat_options(&mut self) {
         for advice in self.findings.iter_mut().filter_map(|finding| finding.advice.as_mut()) {
             *advice = repeating(advice).into_owned();
         }
+    }
+
+    /// Formats the section with colours. Control characters in texts from servers and files become visible, so only the
+    /// report itself sets colours.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail, so the results are ignored.
+        let bold = Style::new().bold();
+        let _ = writeln!(text, "{bold}{}{bold:#}", harmless(&self.heading()));
+        for finding in &self.findings {
+            let style = style(finding.severity);
+            let mut lines = finding.what.lines();
+            let first = harmless(lines.next().unwrap_or_default());
+            let _ = writeln!(text, "  {style}{:<7}{style:#}  {first}", finding.severity);
+            for line in lines {
+                let _ = writeln!(text, "           {}", harmless(line));
+            }
+            if let Some(advice) = &finding.advice {
+                let _ = writeln!(text, "           → {}", harmless(advice));
+            }
+        }
+        text
     }
 
     fn heading(&self) -> String {
@@ -66,6 +89,29 @@ pub(super) struct Mended {
     pub(super) after: String,
 }
 
+/// Prints each section of a text report as soon as it is known.
+pub(super) struct Teller<'e> {
+    pub(super) elapsed: &'e Elapsed,
+    pub(super) form: Form,
+}
+
+impl Teller<'_> {
+    /// Completes a section, and prints it. A JSON report is one object, which [`Report::print`] prints at the end.
+    pub(super) fn tell(&self, section: &mut Section) -> Result<(), Failure> {
+        section.repeat_options();
+        match self.form {
+            Form::Json => Ok(()),
+            Form::Text => self.elapsed.aside(|| print(&section.text())),
+        }
+    }
+}
+
+/// Prints a text with colours. `anstream` drops the colours unless standard output is a terminal.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = anstream::stdout().lock();
+    write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
+}
+
 pub(super) struct Report {
     pub(super) sections: Vec<Section>,
     pub(super) mended: Vec<Mended>,
@@ -79,44 +125,27 @@ impl Report {
         findings.map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
     }
 
-    /// Prints the report on standard output.
-    pub(super) fn print(&self, as_json: bool) -> Result<(), Failure> {
-        if as_json {
-            let whole = json!({"severity": self.worst(), "sections": self.sections, "mended": self.mended});
-            return crate::output::print(&format!("{whole:#}"));
+    /// Prints the whole report, or what follows the sections of a text report.
+    pub(super) fn print(&self, form: Form) -> Result<(), Failure> {
+        match form {
+            Form::Json => {
+                let whole =
+                    json!({"severity": self.worst(), "sections": self.sections, "mended": self.mended});
+                crate::output::print(&format!("{whole:#}"))
+            }
+            Form::Text => print(&self.end()),
         }
-        let text = self.text();
-        // `anstream` drops the colours unless standard output is a terminal.
-        let mut stdout = anstream::stdout().lock();
-        write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
     }
 
-    /// Formats the report with colours. Control characters in texts from servers and files become visible, so only the
-    /// report itself sets colours.
-    fn text(&self) -> String {
+    /// Formats what was mended, and the number of findings.
+    fn end(&self) -> String {
         let mut text = String::new();
-        // Writing to a string cannot fail, so the results are ignored.
-        for section in &self.sections {
-            let bold = Style::new().bold();
-            let _ = writeln!(text, "{bold}{}{bold:#}", harmless(&section.heading()));
-            for finding in &section.findings {
-                let style = style(finding.severity);
-                let mut lines = finding.what.lines();
-                let first = harmless(lines.next().unwrap_or_default());
-                let _ = writeln!(text, "  {style}{:<7}{style:#}  {first}", finding.severity);
-                for line in lines {
-                    let _ = writeln!(text, "           {}", harmless(line));
-                }
-                if let Some(advice) = &finding.advice {
-                    let _ = writeln!(text, "           → {}", harmless(advice));
-                }
-            }
-        }
         self.tell_mended(&mut text);
         let count = |severity: Severity| {
             let findings = self.sections.iter().flat_map(|section| &section.findings);
             findings.filter(|finding| finding.severity == severity).count()
         };
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(
             text,
             "problems: {}, warnings: {}, hints: {}",
@@ -181,8 +210,12 @@ mod tests {
         Report { sections, mended, mode }
     }
 
+    fn whole(report: &Report) -> String {
+        report.sections.iter().map(Section::text).chain([report.end()]).collect()
+    }
+
     fn plain(report: &Report) -> String {
-        anstream::adapter::strip_str(&report.text()).to_string()
+        anstream::adapter::strip_str(&whole(report)).to_string()
     }
 
     #[test]
@@ -192,7 +225,7 @@ mod tests {
                       ports\nproblems: 1, warnings: 1, hints: 0\n";
         assert_eq!(plain(&report(Mode::Look, Vec::new())), expect);
         assert_eq!(report(Mode::Look, Vec::new()).worst(), Severity::Problem);
-        assert!(report(Mode::Look, Vec::new()).text().contains("\u{1b}["), "there are colours");
+        assert!(whole(&report(Mode::Look, Vec::new())).contains("\u{1b}["), "there are colours");
     }
 
     #[test]

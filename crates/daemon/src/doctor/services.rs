@@ -2,8 +2,9 @@
 
 use super::Network;
 use super::report::{SERVICE, Section};
+use crate::failure::Failure;
 use crate::output::Elapsed;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use polity_llm::{HttpModel, Inquirer};
 use polity_probe::{Correction, Finding, Times, corrections, examine, of_declaration};
 use polity_registry::{Catalogue, Origin, Service};
@@ -12,23 +13,35 @@ use polity_rehearsal::SCHEME;
 /// Maximum number of services that are checked concurrently.
 const AT_A_TIME: usize = 8;
 
-/// Checks all services; returns the findings and the corrections that `--fix` can write. While a service is asked,
-/// `elapsed` names it.
+/// Checks all services; returns the findings and the corrections that `--fix` can write, in the order of the services.
+/// While a service is asked, `elapsed` names it. As soon as a service has been checked, `tell` gets its findings and its
+/// correction.
 pub(super) async fn look(
     catalogue: &Catalogue,
     inquirer: &Inquirer,
     network: Network,
     times: Times,
     elapsed: &Elapsed,
-) -> (Vec<Section>, Vec<Correction>) {
+    tell: impl Fn(&mut Section, Option<&Correction>) -> Result<(), Failure>,
+) -> Result<(Vec<Section>, Vec<Correction>), Failure> {
     let model = HttpModel::default();
-    let services = catalogue.services().iter();
-    let looks = services.map(|service| look_at(service, inquirer, &model, network, times, elapsed));
-    let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
-    let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
     // `--fix` edits `llmservices.json`, so it can correct services only if that file declares them.
     let is_file = *catalogue.origin() == Origin::File;
-    (sections, corrections.into_iter().flatten().filter(|_| is_file).collect())
+    let services = catalogue.services().iter().enumerate();
+    let looks = services.map(|(place, service)| {
+        look_at(service, inquirer, &model, network, times, elapsed).map(move |looked| (place, looked))
+    });
+    let mut coming = futures::stream::iter(looks).buffer_unordered(AT_A_TIME);
+    let mut looked = Vec::new();
+    while let Some((place, (mut section, correction))) = coming.next().await {
+        let correction = correction.filter(|_| is_file);
+        tell(&mut section, correction.as_ref())?;
+        looked.push((place, section, correction));
+    }
+    looked.sort_by_key(|(place, ..)| *place);
+    let (sections, corrections): (Vec<_>, Vec<_>) =
+        looked.into_iter().map(|(_, section, correction)| (section, correction)).unzip();
+    Ok((sections, corrections.into_iter().flatten().collect()))
 }
 
 async fn look_at(

@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MAX_CHARS: usize = 200;
 
 /// The line on standard error. If standard error is not a terminal that can move its cursor, nothing is shown. Dropping
-/// this value removes the line; drop it before other output.
+/// this value removes the line; drop it before other output, or print with [`Elapsed::aside`].
 #[must_use = "the line disappears when this value is dropped"]
 pub(crate) struct Elapsed {
     shown: Arc<Mutex<Shown>>,
@@ -72,6 +72,17 @@ impl Elapsed {
     /// Begins a step. The line names all steps that are going on, such as `asking service one, service two`.
     pub(crate) fn step(&self, verb: &'static str, object: &str) -> Step<'_> {
         Step { elapsed: self, number: locked(&self.shown).add(verb, object) }
+    }
+
+    /// Removes the line, prints, and lets the line appear again below with its next redraw.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        // Until the lock is released, the line is not redrawn.
+        let mut shown = locked(&self.shown);
+        if shown.line == Line::Drawn {
+            redraw("");
+            shown.line = Line::NotYetDrawn;
+        }
+        print()
     }
 }
 
