@@ -276,6 +276,21 @@ fn a_question_is_answered_on_the_terminal() {
     assert!(note.exists());
 }
 
+#[test]
+fn a_refusal_on_the_terminal_is_told_in_one_line() {
+    let (_server, polity, note) = wanting();
+    let arguments = ["run", "write", "--workspace", "project", "--data", "data"];
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&arguments);
+    running.stdout_line("y yes");
+    writeln!(keyboard, "n").expect("a keyboard");
+    let output = running.wait().expect_code(0);
+    assert!(output.stdout.contains("root may not call str_replace_editor"), "{}", output.stdout);
+    for again in ["not allowed to call", "was refused str_replace_editor"] {
+        assert!(!output.stdout.contains(again), "{again}: {}", output.stdout);
+    }
+    assert!(!note.exists());
+}
+
 /// The latest task is answered, and two older tasks ask.
 #[test]
 fn a_resumed_run_asks_the_questions_of_all_tasks() {

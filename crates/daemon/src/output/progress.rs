@@ -5,11 +5,13 @@ use super::terminal::harmless;
 use anstyle::Style;
 use polity_view::{Event, Tone};
 
-/// Formats an event for the progress display on standard error. Returns nothing for events of little interest, and for
-/// messages to the user, which go to standard output.
+/// Formats an event for the progress display on standard error. Returns nothing for events of little interest, for
+/// messages to the user, which go to standard output, and for calls that were not allowed, because the event about the end
+/// of the question says the same.
 pub(crate) fn describe(event: &Event) -> Option<String> {
     match event {
         Event::MessageAccepted { to, .. } if to.is_user() => None,
+        Event::ToolCalled { error: Some(code), .. } if code.starts_with("approval_") => None,
         _ => in_words(event),
     }
 }
@@ -37,8 +39,9 @@ fn style(tone: Tone) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+    use polity_society::id::{AgentId, ApprovalId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
     use polity_society::message::Finality;
+    use polity_view::ApprovalState;
 
     fn message(to: AgentId, text: &str) -> Event {
         Event::MessageAccepted {
@@ -76,6 +79,24 @@ mod tests {
             head: None,
         };
         check(&refused, "root was refused walk: unknown_tool");
+    }
+
+    #[test]
+    fn a_call_that_was_not_allowed_is_told_once() {
+        let (task, agent, tool) = (TaskId::new("task"), AgentId::root(), "http_request".to_owned());
+        let denied = Event::ApprovalEnded {
+            task: task.clone(),
+            agent: agent.clone(),
+            approval: ApprovalId::from_number(3),
+            tool: tool.clone(),
+            state: ApprovalState::Denied,
+            reason: None,
+        };
+        let error = Some("approval_denied".to_owned());
+        let refused =
+            Event::ToolCalled { task, agent, tool, call: None, error, duration_ms: None, head: None };
+        let lines: Vec<String> = [denied, refused].iter().filter_map(describe).collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
     }
 
     #[test]

@@ -256,10 +256,14 @@ impl<'a> Telling<'a> {
     }
 
     /// Returns whether an event has not been printed yet. [`Self::show_unshown`] also prints events that report an
-    /// accepted message. So this function remembers the messages of these events, and only these.
+    /// accepted message. So this function remembers the messages of these events, and only these. The terminal confirms
+    /// the answers that it takes.
     fn is_new(&mut self, event: &Event) -> bool {
         match event {
             Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
+            Event::ApprovalEnded { approval, .. } => {
+                self.terminal.as_ref().is_none_or(|terminal| !terminal.has_confirmed(approval))
+            }
             _ => true,
         }
     }

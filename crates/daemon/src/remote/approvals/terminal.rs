@@ -6,8 +6,9 @@ use crate::output::complain;
 use crate::remote::words::now;
 use polity_client::Client;
 use polity_society::approval::Answer;
-use polity_society::id::TaskId;
+use polity_society::id::{ApprovalId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalState, ApprovalView};
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal, Write};
 use tokio::sync::mpsc;
 
@@ -20,6 +21,8 @@ pub(crate) struct Terminal<'a> {
     /// The question that was printed and is not answered yet.
     asked: Option<ApprovalView>,
     lines: Option<mpsc::Receiver<String>>,
+    /// The questions that were answered here.
+    answered: BTreeSet<ApprovalId>,
 }
 
 /// Whether the user can answer questions while the program runs.
@@ -38,7 +41,7 @@ impl Answerable {
 
 impl<'a> Terminal<'a> {
     pub(crate) fn new(client: &'a Client, tasks: &'a [TaskId]) -> Self {
-        Self { client, tasks, asked: None, lines: None }
+        Self { client, tasks, asked: None, lines: None, answered: BTreeSet::new() }
     }
 
     /// Prints the oldest open question of all tasks, unless it has been printed. Returns whether a question is open.
@@ -80,13 +83,22 @@ impl<'a> Terminal<'a> {
             return Ok(());
         };
         match self.client.answer(&asked.id, &answer).await {
-            Ok(approval) => complain(&taken(&approval)),
+            Ok(approval) => {
+                complain(&taken(&approval));
+                self.answered.insert(approval.id);
+            }
             // The daemon refuses the answer if the user has already answered in another program, or if the question has
             // expired.
             Err(polity_client::Error::Refused(problem)) => complain(&problem.detail),
             Err(error) => return Err(error.into()),
         }
         self.look().await.map(drop)
+    }
+
+    /// Returns whether the user has answered a question here. The answer was confirmed then, so the event about it
+    /// brings nothing new.
+    pub(crate) fn has_confirmed(&self, approval: &ApprovalId) -> bool {
+        self.answered.contains(approval)
     }
 
     fn prompt(&mut self) {
