@@ -28,7 +28,8 @@ pub(crate) fn workspace(text: &str) -> Result<String, String> {
         Some(path) => (path, READ_ONLY),
         None => (text, ""),
     };
-    let resolved = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+    let resolved = std::fs::canonicalize(path)
+        .map_err(|error| format!("{error}; check the path, or create the directory"))?;
     if !resolved.is_dir() {
         return Err("name a directory".to_owned());
     }
@@ -71,7 +72,8 @@ mod tests {
         let path = directory.path().canonicalize().unwrap().to_str().unwrap().to_owned();
         assert_eq!(workspace(&path), Ok(path.clone()));
         assert_eq!(workspace(&format!("{path}/.:ro")), Ok(format!("{path}:ro")));
-        assert!(workspace(&format!("{path}/none")).is_err());
+        let missing = workspace(&format!("{path}/none")).unwrap_err();
+        assert!(missing.ends_with("; check the path, or create the directory"), "{missing}");
         std::fs::write(directory.path().join("file"), "").unwrap();
         assert_eq!(workspace(&format!("{path}/file")), Err("name a directory".to_owned()));
     }

@@ -1,5 +1,6 @@
 //! Reads the fields of hand-written JSON objects one by one, so that one bad field does not invalidate the others.
 
+use crate::before::before;
 use crate::problem::{Place, Problem, Severity};
 use crate::similar;
 use jsonc_parser::ParseOptions;
@@ -37,7 +38,10 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
             let what = match error.kind() {
                 // Do not use the text of a custom error: it may quote a value of the file.
                 ParseErrorKind::Custom(_) => "not a JSON value".to_owned(),
-                kind => kind.to_string(),
+                kind => match text.get(..error.range().start).and_then(before) {
+                    Some(before) => format!("{kind} (after `{before}`)"),
+                    None => kind.to_string(),
+                },
             };
             let place = Place::Position { line: error.line_display(), column: error.column_display() };
             Err(problem(place, what))
@@ -340,14 +344,23 @@ mod tests {
         check("{\"a\": 1, \"a\": 2}", r#"{"a":2}"#);
         check("", "app.json: the file is empty; the file is not used");
         check("[]", "app.json: must contain one JSON object; the file is not used");
-        check("{\n  \"a\": 1,\n}", "app.json:2:9: Trailing commas are not allowed; the file is not used");
-        check("{'a': 1}", "app.json:1:2: Single-quoted strings are not allowed; the file is not used");
-        check("{\"a\": 0x10}", "app.json:1:7: Hexadecimal numbers are not allowed; the file is not used");
+        check(
+            "{\n  \"a\": 1,\n}",
+            "app.json:2:9: Trailing commas are not allowed (after `\"a\": …`); the file is not used",
+        );
+        check(
+            "{'a': 1}",
+            "app.json:1:2: Single-quoted strings are not allowed (after `{`); the file is not used",
+        );
+        check(
+            "{\"a\": 0x10}",
+            "app.json:1:7: Hexadecimal numbers are not allowed (after `{\"a\":`); the file is not used",
+        );
         check(
             "{\"a\" 1}",
-            "app.json:1:6: Expected colon after the string or word in object property; the file is not used",
+            "app.json:1:6: Expected colon after the string or word in object property (after `{\"…\"`); the file is not used",
         );
-        check("{\"a\": 1", "app.json:1:8: Unterminated object; the file is not used");
+        check("{\"a\": 1", "app.json:1:8: Unterminated object (after `{\"a\": …`); the file is not used");
     }
 
     #[test]

@@ -6,13 +6,15 @@
 //! Data flows in one direction: text → `fields` → `services`, `settings`, `prompts` → `sources` → `catalogue` →
 //! `registry`.
 //! `fields` reads each field on its own, so that one bad field does not invalidate the others.
-//! `similar` guesses what a misspelt name means. `sources` chooses where the services come from.
+//! `similar` guesses what a misspelt name means. `before` shows where a text stops being valid. `sources` chooses where the services come from.
 //! `registry` publishes the result as an immutable snapshot.
 //! Each mistake becomes a [`Problem`]. Loading collects all problems instead of stopping at the first one.
 
 mod problem;
 
 mod similar;
+
+mod before;
 
 mod fields;
 

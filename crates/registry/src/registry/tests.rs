@@ -101,7 +101,7 @@ async fn a_first_load_tells_all_problems_of_all_files() {
     let error = Registry::load(dir.path(), no_environment(), unasked()).await.unwrap_err();
     let lines: Vec<_> = error.problems.iter().map(Problem::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    app.json:1:2: Unterminated object; the file is not used
+    app.json:1:2: Unterminated object (after `{`); the file is not used
     llmservices.json: /services/0/baseURL: missing; the service "a" is left out
     llmservices.json: /services/0/model: missing; the service "a" is left out
     llmservices.json: /services: none of the services is valid; the file is not used
@@ -160,7 +160,10 @@ async fn what_cannot_be_taken_changes_nothing() {
     write(&dir, "app.json", r#"{"limits": {"maxDepth": 4}"#);
     let reloaded = registry.reload().await;
     assert_eq!(unchanged(&reloaded).settings.limits.max_depth, 3);
-    assert_eq!(problems(unchanged(&reloaded)), ["app.json:1:27: Unterminated object; the file is not used"]);
+    assert_eq!(
+        problems(unchanged(&reloaded)),
+        ["app.json:1:27: Unterminated object (after `{\"limits\": {\"maxDepth\": …}`); the file is not used"]
+    );
     write(&dir, "app.json", app);
     assert_eq!(problems(unchanged(&registry.reload().await)), [""; 0]);
 }

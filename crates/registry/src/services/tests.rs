@@ -352,7 +352,10 @@ fn whole_files() {
     check("{\"services\": null}", Ok(0));
     check("", Err("llmservices.json: the file is empty; the file is not used"));
     check("{\"services\": {}}", Err("llmservices.json: /services: must be a list; the file is not used"));
-    check("{\"services\": [}", Err("llmservices.json:1:15: Unexpected close brace; the file is not used"));
+    check(
+        "{\"services\": [}",
+        Err("llmservices.json:1:15: Unexpected close brace (after `{\"services\": [`); the file is not used"),
+    );
     check(
         "{\"services\": [1]}",
         Err("llmservices.json: /services/0: must be an object; the service is left out\n\

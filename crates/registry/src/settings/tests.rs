@@ -219,7 +219,10 @@ fn a_bad_field_costs_its_own_value_only() {
 fn what_is_no_json_object_is_not_taken() {
     let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect);
     check("", "app.json: the file is empty; the file is not used");
-    check("{\"language\": \"en\"", "app.json:1:18: Unterminated object; the file is not used");
+    check(
+        "{\"language\": \"en\"",
+        "app.json:1:18: Unterminated object (after `{\"language\": \"…\"`); the file is not used",
+    );
     check("[]", "app.json: must contain one JSON object; the file is not used");
 }
 
