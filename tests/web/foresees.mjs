@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { go, idle, row, send, toast, until } from "./support/page.mjs";
+import { go, idle, live, row, send, toast, until } from "./support/page.mjs";
 import { withSociety } from "./support/society.mjs";
 
 const PICTURE = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
@@ -19,7 +19,8 @@ export async function foreseesOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "the message box", services: [WORDS] }, async ({ daemon, page }) => {
     await aboutTools(page, daemon, says);
     await aboutFiles(page, daemon, says);
-    await aboutReceivers(page, daemon, says);
+    const reader = await aboutReceivers(page, daemon, says);
+    await folds(page, daemon, reader, says);
   });
 }
 
@@ -121,4 +122,25 @@ async function aboutReceivers(page, daemon, says) {
   await to("root");
   await gone(page);
   await row(page, reader.id).waitFor();
+  return reader.id;
+}
+
+async function folds(page, daemon, reader, says) {
+  says("in the tree, agents of finished tasks are folded, also after a reload");
+  const fold = page.locator(".tree-fold button");
+  await fold.click();
+  // The reader is paused, so it is not finished. The agent above it stays with it.
+  await page.locator(".tree-fold button[aria-expanded=false]").waitFor();
+  await row(page, reader).waitFor();
+  await daemon.post(`/api/agents/${reader}/resume?scope=agent`);
+  await row(page, reader).waitFor({ state: "detached" });
+  const { agents } = await daemon.get("/api/agents");
+  await fold.filter({ hasText: new RegExp(`\\b${agents.length - 2}\\b`) }).waitFor();
+  assert.deepEqual(await page.locator(".tree-row").evaluateAll((all) => all.map((one) => one.id)), ["tree-root"]);
+  await page.reload();
+  await live(page);
+  await fold.waitFor();
+  assert.equal(await row(page, reader).count(), 0);
+  await fold.click();
+  await row(page, reader).waitFor();
 }

@@ -43,6 +43,18 @@ function observe() {
   }
 }
 
+/**
+ * Opens the fold of finished agents, unless the page has stored preferences: most tests look at agents of finished tasks.
+ * This function runs in the page.
+ */
+function showFinished() {
+  try {
+    localStorage.setItem("polity-preferences", localStorage.getItem("polity-preferences") ?? JSON.stringify({ showFinished: true }));
+  } catch {
+    // Some frames have no storage.
+  }
+}
+
 /** Delays every drawing of the page by `ms`. This function runs in the page. */
 function beLate(ms) {
   const native = globalThis.requestAnimationFrame.bind(globalThis);
@@ -58,6 +70,7 @@ export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", colorScheme: "light", ...options });
   context.setDefaultTimeout(PATIENCE_MS);
   await context.addInitScript(observe);
+  await context.addInitScript(showFinished);
   if (LATE_MS > 0) {
     await context.addInitScript(beLate, LATE_MS);
     await context.route("**/api/**", async (route) => {

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { meaning } from "../../../crates/api/web/assets/keys.js";
 import { keep, read } from "../../../crates/api/web/assets/preferences.js";
+import { newestAndOpen } from "../../../crates/api/web/assets/refresh.js";
 import { grouped, shorter } from "../../../crates/api/web/assets/search.js";
 import { STATES, counts, initial } from "../../../crates/api/web/assets/state.js";
-import { childrenOf } from "../../../crates/api/web/assets/tree.js";
+import { childrenOf, foldable, isFinished, rowsOf } from "../../../crates/api/web/assets/tree.js";
 
 test("what goes on comes before what is over, each in the order of the server", () => {
   const hits = [{ id: 1, over: true }, { id: 2, over: false }, { id: 3, over: true }, { id: 4, over: false }];
@@ -24,11 +25,47 @@ test("the key / searches, also while letters are shortcuts only", () => {
   assert.equal(meaning({ key: "/", writing: true }), null);
 });
 
-test("ended agents come last", () => {
-  const agent = (id, state, createdAt) => [id, { id, parent: "root", state, createdAt }];
-  const agents = new Map([agent("root", "idle", 0), agent("a", "ended", 1), agent("b", "idle", 2), agent("c", "thinking", 3)]);
-  agents.get("root").parent = undefined;
-  assert.deepEqual(childrenOf(agents).get("root").map((one) => one.id), ["b", "c", "a"]);
+const TASKS = new Map([["over", { state: "idle" }], ["open", { state: "open" }]]);
+const agentOf = (id, state, task, more) => [id, { id, role: id, parent: "root", state, task, createdAt: 0, ...more }];
+const AGENTS = new Map([
+  agentOf("root", "idle", undefined, { parent: undefined }), agentOf("user", "idle"), agentOf("a", "ended", "open"),
+  agentOf("b", "idle", "over"), agentOf("c", "idle", "open"), agentOf("d", "paused", "over", { parent: "b" }),
+  agentOf("e", "idle", "forgotten"), agentOf("f", "thinking", "over"),
+]);
+
+test("an agent is finished if it has ended, or if it is idle and so is its task", () => {
+  const finished = [...AGENTS.values()].filter((agent) => isFinished(agent, TASKS));
+  assert.deepEqual(finished.map((one) => one.id), ["a", "b", "e"]);
+});
+
+test("finished agents come last", () => {
+  assert.deepEqual(childrenOf(AGENTS, TASKS).get("root").map((one) => one.id), ["c", "f", "a", "b", "e"]);
+});
+
+test("finished agents are folded, except those above agents that are not", () => {
+  const check = (more, rows, folded) => {
+    const view = { closed: new Set(), states: new Set(STATES), text: "", task: null, finished: false, tasks: TASKS, ...more };
+    assert.deepEqual(rowsOf(AGENTS, view).map(({ agent, faint }) => agent.id + (faint ? "~" : "")), rows);
+    assert.deepEqual(foldable(AGENTS, view).map((agent) => agent.id), folded);
+  };
+  check({}, ["root", "c", "f", "b~", "d"], ["a", "b", "e"]);
+  check({ finished: true }, ["root", "c", "f", "a", "b", "d", "e"], ["a", "b", "e"]);
+  check({ states: new Set(["idle"]) }, ["root", "c"], ["b", "e"]);
+  check({ task: "open" }, ["root", "c"], ["a"]);
+  // The person has asked for these agents.
+  check({ task: "over" }, ["root", "f", "b", "d"], []);
+  check({ text: "e" }, ["root~", "e"], []);
+});
+
+test("the page knows the newest tasks, and all open ones", async () => {
+  const asked = [];
+  const pages = [{ tasks: [{ id: 9 }], next: 8 }, { tasks: [{ id: 7 }], next: 3 }, { tasks: [{ id: 2 }] }];
+  const api = { tasks: async (...filter) => {
+    asked.push(filter);
+    return pages.shift();
+  } };
+  assert.deepEqual((await newestAndOpen(api)).map((task) => task.id), [9, 7, 2]);
+  assert.deepEqual(asked, [[], [8, "open"], [3, "open"]]);
 });
 
 /** Returns a model in which root has several tasks. */
@@ -72,18 +109,18 @@ test("the state of root in a task", () => {
 });
 
 test("filters stay, and whatever else is stored does no harm", () => {
-  let kept = null;
-  globalThis.localStorage = { getItem: () => kept, setItem: (_, text) => { kept = text; } };
+  let stored = null;
+  globalThis.localStorage = { getItem: () => stored, setItem: (_, text) => { stored = text; } };
   try {
     const first = read();
-    assert.deepEqual(first.states, STATES.filter((state) => state !== "ended"));
-    assert.ok(first.task === null && first.showOver === false);
-    keep({ ...first, states: ["ended"], taskState: "open", searchKind: "agent", showOver: true, task: "t-1" });
-    const { states, taskState, searchKind, showOver, task } = read();
-    assert.deepEqual({ states, taskState, searchKind, showOver, task },
-      { states: ["ended"], taskState: "open", searchKind: "agent", showOver: true, task: "t-1" });
+    assert.deepEqual(first.states, STATES);
+    assert.ok(first.task === null && first.showOver === false && first.showFinished === false);
+    const chosen = { states: ["ended"], taskState: "open", searchKind: "agent", showOver: true, showFinished: true, task: "t-1" };
+    keep({ ...first, ...chosen });
+    const kept = read();
+    assert.deepEqual(Object.fromEntries(Object.keys(chosen).map((name) => [name, kept[name]])), chosen);
     for (const bad of ["{", "null", "{\"hidden\":7,\"task\":{}}", "{\"hidden\":[1,null],\"theme\":\"pink\"}"]) {
-      kept = bad;
+      stored = bad;
       assert.ok(Array.isArray(read().states) && read().theme === "auto" && read().task === null, bad);
     }
   } finally {

@@ -276,7 +276,8 @@ test("filters let through what the server would", () => {
 });
 
 const agents = (...list) => new Map(list.map(([id, parent, more]) => [id, { id, role: id, parent, state: "idle", waitsFor: [], createdAt: 0, ...more }]));
-const view = (more = {}) => ({ closed: new Set(), states: new Set(["idle", "thinking"]), text: "", task: null, ...more });
+const view = (more = {}) =>
+  ({ closed: new Set(), states: new Set(["idle", "thinking"]), text: "", task: null, finished: true, tasks: new Map(), ...more });
 const shown = (rows) => rows.map((row) => `${"-".repeat(row.level - 1)}${row.agent.id}${row.faint ? "~" : ""}${row.hidden ? `+${row.hidden}` : ""}`).join(" ");
 const SOCIETY = agents(["user"], ["root", undefined], ["a", "root", { task: "t" }], ["b", "a", { state: "ended", task: "t" }], ["c", "b", { state: "thinking", task: "t" }], ["d", "root", { task: "u" }], ["lost", "nobody", { task: "t" }]);
 

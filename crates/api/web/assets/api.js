@@ -107,7 +107,7 @@ export function connect(leave) {
     stopTask: (id) => post(path`/api/tasks/${id}/stop`),
     steer: (id, verb, scope) => post(address(path`/api/agents/${id}/` + verb, { scope })),
     task: (id) => get(path`/api/tasks/${id}`),
-    tasks: (after) => get("/api/tasks", { limit: 200, after }),
+    tasks: (after, state) => get("/api/tasks", { limit: 200, after, state }),
     /** Reads all questions that wait for an answer, oldest first. */
     openApprovals: async () => {
       const all = [];

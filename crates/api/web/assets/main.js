@@ -41,7 +41,7 @@ const store = new Store({
   task: preferences.task,
   agent: null,
   groups: new Set(),
-  tree: { closed: new Set(), states: new Set(preferences.states), text: "", at: "root" },
+  tree: { closed: new Set(), states: new Set(preferences.states), text: "", at: "root", finished: preferences.showFinished },
   agentTab: "overview",
   put: new Set(),
   foldedProblems: null,

@@ -5,14 +5,9 @@ import { STATES } from "./state.js";
 
 const NAME = "polity-preferences";
 
-/**
- * The states of agents that the tree hides until the person chooses others. The preferences store the hidden states and
- * not the shown states. So if a later version adds a state, the tree shows it.
- */
-const HIDDEN = ["ended"];
-
 const DEFAULTS = {
-  theme: "auto", language: "", letters: true, states: shown(HIDDEN), taskState: "", searchKind: "", showOver: false, task: null,
+  theme: "auto", language: "", letters: true, states: STATES, taskState: "", searchKind: "", showOver: false,
+  showFinished: false, task: null,
 };
 
 /**
@@ -31,6 +26,7 @@ export function read() {
       taskState: text("taskState"),
       searchKind: text("searchKind"),
       showOver: kept.showOver === true,
+      showFinished: kept.showFinished === true,
       task: text("task"),
     };
   } catch {
@@ -38,7 +34,10 @@ export function read() {
   }
 }
 
-/** Stores the preferences. If the browser has no storage, they are lost when the page is closed. */
+/**
+ * Stores the preferences. If the browser has no storage, they are lost when the page is closed. Of the states of agents,
+ * the hidden ones are stored and not the shown ones. So if a later version adds a state, the tree shows it.
+ */
 export function keep(preferences) {
   try {
     const { states, ...others } = preferences;

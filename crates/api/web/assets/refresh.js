@@ -10,7 +10,7 @@ const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questio
 function readings(api) {
   return {
     agents: async () => ({ type: "agents", ...(await api.agents()) }),
-    tasks: async () => ({ type: "tasks", tasks: (await api.tasks()).tasks }),
+    tasks: async () => ({ type: "tasks", tasks: await newestAndOpen(api) }),
     services: async () => ({ type: "services", services: await api.services() }),
     config: async () => ({ type: "config", config: await api.config() }),
     questions: async () => ({ type: "questions", questions: await openQuestions(api) }),
@@ -20,6 +20,17 @@ function readings(api) {
       return { type: "approvals", approvals, permissions };
     },
   };
+}
+
+/** Reads the newest tasks and all open tasks, newest first. The tree needs all open tasks to tell which agents are finished. */
+export async function newestAndOpen(api) {
+  const { tasks, next } = await api.tasks();
+  for (let after = next; after;) {
+    const page = await api.tasks(after, "open");
+    tasks.push(...page.tasks);
+    after = page.next;
+  }
+  return tasks;
 }
 
 /** Rereads the stale parts of a store's model. Returns a function that rereads one part at once. */

@@ -1,10 +1,19 @@
 // The agents as rows of a tree. Pure functions.
 
 /**
- * Maps the id of each agent to its children, in the order of hiring, with ended children last. The key `""` stands for
+ * Whether an agent has nothing left to do: it has ended, or it is idle and so is its task. `tasks` contains all open tasks.
+ * Root is never finished.
+ */
+export function isFinished(agent, tasks) {
+  if (agent.id === "root") return false;
+  return agent.state === "ended" || (agent.state === "idle" && Boolean(agent.task) && tasks.get(agent.task)?.state !== "open");
+}
+
+/**
+ * Maps the id of each agent to its children, in the order of hiring, with finished children last. The key `""` stands for
  * agents without a known parent.
  */
-export function childrenOf(agents) {
+export function childrenOf(agents, tasks) {
   const children = new Map();
   for (const agent of agents.values()) {
     if (agent.id === "user") continue;
@@ -12,30 +21,40 @@ export function childrenOf(agents) {
     if (!children.has(parent)) children.set(parent, []);
     children.get(parent).push(agent);
   }
-  for (const list of children.values()) list.sort((a, b) => finished(a) - finished(b) || order(a) - order(b) || (a.id < b.id ? -1 : 1));
+  const last = (agent) => Number(isFinished(agent, tasks));
+  for (const list of children.values()) list.sort((a, b) => last(a) - last(b) || order(a) - order(b) || (a.id < b.id ? -1 : 1));
   return children;
-}
-
-/** The first sort key of an agent: agents that have ended come after all others. */
-function finished(agent) {
-  return agent.state === "ended" ? 1 : 0;
 }
 
 function order(agent) {
   return agent.id === "root" ? -1 : agent.createdAt;
 }
 
-/**
- * Returns the rows to show. `view` contains the ids of `closed` agents, the `states` to show, a `text` to search for,
- * and optionally a `task`. If an agent does not match but one of its descendants does, the agent stays in the tree,
- * marked `faint`.
- */
-export function rowsOf(agents, view) {
-  const children = childrenOf(agents);
-  const wanted = (agent) =>
-    view.states.has(agent.state)
+/** Whether an agent passes the filters of the tree: its states, its task and its text. */
+function matches(agent, view) {
+  return view.states.has(agent.state)
     && (!view.task || !agent.task || agent.task === view.task)
     && (view.text === "" || says(agent, view.text));
+}
+
+/**
+ * Returns the finished agents that the tree folds unless the person wants to see them. It folds none of them if the
+ * person searches for a text, or has chosen a finished task.
+ */
+export function foldable(agents, view) {
+  if (view.text !== "" || (view.task && view.tasks.get(view.task)?.state !== "open")) return [];
+  return [...agents.values()].filter((agent) => agent.id !== "user" && isFinished(agent, view.tasks) && matches(agent, view));
+}
+
+/**
+ * Returns the rows to show. `view` contains all open `tasks`, the ids of `closed` agents, the `states` to show, a `text`
+ * to search for, whether to show finished agents (`finished`), and optionally a `task`. If an agent does not match but
+ * one of its descendants does, the agent stays in the tree, marked `faint`.
+ */
+export function rowsOf(agents, view) {
+  const children = childrenOf(agents, view.tasks);
+  const folded = new Set(view.finished ? [] : foldable(agents, view));
+  const wanted = (agent) => matches(agent, view) && !folded.has(agent);
   const whole = view.text === "";
   const visit = (agent, level) => {
     const below = [];

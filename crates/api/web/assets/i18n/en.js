@@ -603,6 +603,7 @@ export default {
   "tokens.title": "{promptTokens} tokens in, {completionTokens} out, {calls} calls",
   "tree": "Agents",
   "tree.find": "Find an agent",
+  "tree.finished": "Finished ({n})",
   "tree.hidden": "{n} more inside",
   "tree.none": "No agent matches.",
   "tree.states": "States to show",

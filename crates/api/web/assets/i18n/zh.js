@@ -603,6 +603,7 @@ export default {
   "tokens.title": "输入 {promptTokens} 词元，输出 {completionTokens}，{calls} 次调用",
   "tree": "智能体",
   "tree.find": "查找智能体",
+  "tree.finished": "已结束（{n}）",
   "tree.hidden": "其中还有 {n} 个",
   "tree.none": "没有符合的智能体。",
   "tree.states": "显示哪些状态",

@@ -5,7 +5,7 @@ import { alsoWaitsFor } from "../live.js";
 import { refill } from "../morph.js";
 import { short } from "../format.js";
 import { STATES, counts } from "../state.js";
-import { rowsOf, step } from "../tree.js";
+import { foldable, rowsOf, step } from "../tree.js";
 import { VirtualList } from "../virtual.js";
 import { timer } from "./calls.js";
 import { detailsOf, silenceOf } from "./doing.js";
@@ -45,8 +45,14 @@ export function mountTree(app) {
   });
   const legend = h("div.legend", { role: "group", "aria-label": t("tree.states") });
   const empty = h("p.nothing.small", { hidden: true }, t("tree.none"));
+  const fold = h("button.link", { type: "button", "aria-expanded": "false", onclick: () => {
+    const finished = !store.ui.tree.finished;
+    look({ finished });
+    app.prefer({ showFinished: finished });
+  } });
+  const foldRow = h("div.tree-fold", { hidden: true }, fold);
   const element = h("aside.society", { "aria-label": t("page.society") },
-    h("div.pane-head", {}, tasks, search, legend), empty, list.element);
+    h("div.pane-head", {}, tasks, search, legend), empty, list.element, foldRow);
 
   function look(change) {
     store.look({ tree: { ...store.ui.tree, ...change } });
@@ -164,22 +170,32 @@ export function mountTree(app) {
     if (tasks.value !== chosen) tasks.value = chosen;
   }
 
+  /** Shows how many finished agents are folded, or would be. */
+  function drawFold(model, view) {
+    const n = foldable(model.agents, view).length;
+    foldRow.hidden = n === 0;
+    fold.textContent = t("tree.finished", { n });
+    fold.setAttribute("aria-expanded", String(view.finished));
+  }
+
   return {
     element,
     focus: () => list.element.focus(),
     current: () => rows[selected()]?.agent.id ?? null,
     update(model, ui) {
       // The questions and calls that the person must decide tell in which task root is asking.
-      const now = [model.agents, ui.tree, ui.task, model.questions, model.approvals];
+      const now = [model.agents, ui.tree, ui.task, model.questions, model.approvals, model.tasks];
       if (now.some((one, at) => one !== before[at])) {
         const counted = before[1]?.states !== ui.tree.states || now.some((one, at) => at !== 1 && one !== before[at]);
         if (counted) drawLegend(model, ui.tree);
-        rows = rowsOf(model.agents, { ...ui.tree, task: ui.task });
+        const view = { ...ui.tree, task: ui.task, tasks: model.tasks };
+        rows = rowsOf(model.agents, view);
+        drawFold(model, view);
         empty.hidden = rows.length > 0 || !model.ready;
         list.replace(rows, "row");
       }
-      if (before.at(-1) !== model.tasks || before[2] !== ui.task) drawTasks(model, ui);
-      before = [...now, model.tasks];
+      if (before[5] !== model.tasks || before[2] !== ui.task) drawTasks(model, ui);
+      before = now;
       mark();
     },
   };
