@@ -13,6 +13,7 @@ pub(crate) mod chat;
 pub(crate) mod conversation;
 pub(crate) mod events;
 pub(crate) mod export;
+mod finished;
 pub(crate) mod fork;
 pub(crate) mod live;
 pub(crate) mod messages;

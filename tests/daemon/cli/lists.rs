@@ -46,11 +46,21 @@ fn a_society_that_looked_at_a_picture() {
     );
     assert!(rows(&polity, &["tasks", "--state", "open"]).is_empty());
 
-    let agents = rows(&polity, &["agents", "--ended"]);
+    let agents = rows(&polity, &["agents", "--all"]);
     assert!(agents.len() >= 4, "expected the user, root, a lead and a reader: {agents:?}");
-    let tree = told(&polity, &["agents", "--ended"]);
-    assert!(tree.starts_with("root ") && tree.contains("└─ "), "{tree}");
-    let reading = rows(&polity, &["agents", "--capability", "vision", "--ended"]);
+    for arguments in [&["agents", "--all"][..], &["agents", "--ended"], &["agents", "--task", task]] {
+        let tree = told(&polity, arguments);
+        assert!(tree.starts_with("root ") && tree.contains("└─ "), "{tree}");
+        assert_eq!(tree.lines().count(), agents.len() - 1, "only the user is left out: {tree}");
+    }
+    // The task is finished, and so are all agents except root. In JSON, the list does not depend on that.
+    let tree = told(&polity, &["agents"]);
+    let lines: Vec<&str> = tree.lines().collect();
+    let finished = format!("{} finished agents are not shown; --all lists them", agents.len() - 2);
+    assert!(lines.len() == 2 && lines[0].starts_with("root ") && lines[1] == finished, "{tree}");
+    let there = agents.iter().filter(|agent| agent["state"] != "ended").count();
+    assert_eq!(rows(&polity, &["agents"]).len(), there);
+    let reading = rows(&polity, &["agents", "--capability", "vision", "--all"]);
     let [reader] = &reading[..] else { panic!("expected one agent with vision: {reading:?}") };
     let reader = reader["id"].as_str().expect("an id");
 

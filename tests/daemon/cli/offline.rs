@@ -77,11 +77,11 @@ fn first<'r>(rows: &'r [Value], name: &str) -> &'r str {
 fn readings(polity: &Polity) -> Vec<Vec<String>> {
     let (tasks, messages) = (rows(polity, &["tasks"]), rows(polity, &["messages"]));
     let (artifacts, services) = (rows(polity, &["artifacts"]), rows(polity, &["services"]));
-    let agents = rows(polity, &["agents", "--ended", "--capability", "vision"]);
+    let agents = rows(polity, &["agents", "--all", "--capability", "vision"]);
     let lists = [
         &["tasks"][..],
         &["agents"],
-        &["agents", "--ended"],
+        &["agents", "--all"],
         &["agent", "root"],
         &["agent", first(&agents, "id")],
         &["agent", first(&agents, "id"), "--conversation"],

@@ -1,11 +1,12 @@
 //! `polity agents`: lists the agents as a tree.
 
+use super::finished::{finished_last, open_tasks, without_finished};
 use super::root::{InTask, in_other_tasks};
 use super::words::{agent_style, now, usage, variant};
 use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::Form;
-use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
+use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table};
 use crate::output::width::width;
 use clap::Args;
 use polity_society::content::{Capability, Direction};
@@ -36,9 +37,10 @@ pub(crate) struct Arguments {
     /// Whether the service must have the capability for input, output or both [default: input].
     #[arg(long, requires = "capability", value_parser = variant::<Direction>)]
     direction: Option<Direction>,
-    /// Also list agents that have ended.
-    #[arg(long)]
-    ended: bool,
+    /// Also list the finished agents, below the others: those that have ended, and the idle ones of finished tasks. With
+    /// `--json`, only the former are left out without this option.
+    #[arg(long, alias = "ended")]
+    all: bool,
 }
 
 fn capability(name: &str) -> Result<Capability, String> {
@@ -48,6 +50,7 @@ fn capability(name: &str) -> Result<Capability, String> {
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
+    let is_text = arguments.shape.form() == Form::Text;
     let filter = AgentFilter {
         ids: None,
         task: named_task(&client, arguments.task).await?,
@@ -55,23 +58,44 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         role: arguments.role,
         capability: arguments.capability,
         direction: arguments.direction,
-        include_ended: arguments.ended,
+        // In text form, the agents that have ended are counted if they are not listed.
+        include_ended: arguments.all || is_text && arguments.state.is_none(),
         after: None,
         limit: None,
     };
-    let (agents, _) = client.all_agents(&filter).await?;
+    let (mut agents, _) = client.all_agents(&filter).await?;
+    let mut hidden = 0;
+    if is_text && arguments.state.is_none() {
+        let open = open_tasks(&client).await?;
+        let in_finished_task = filter.task.as_ref().is_some_and(|task| !open.contains(task));
+        if arguments.all || in_finished_task {
+            finished_last(&mut agents, &open);
+        } else {
+            (agents, hidden) = without_finished(&agents, &open);
+        }
+    }
     let root = agents.iter().find(|agent| agent.id.is_root());
     let others = match root {
         // With `--task`, root is shown in this task alone.
-        Some(root) if filter.task.is_none() && arguments.shape.form() == Form::Text => {
-            in_other_tasks(&client, root.doing.task()).await?
-        }
+        Some(root) if filter.task.is_none() && is_text => in_other_tasks(&client, root.doing.task()).await?,
         Some(_) | None => Vec::new(),
     };
-    arguments
-        .shape
-        .list(&agents, "there are no such agents", |agents| words(agents, &others, now(), width()))?;
+    arguments.shape.list(&agents, "there are no such agents", |agents| {
+        let mut words = words(agents, &others, now(), width());
+        if hidden > 0 {
+            words.push_str(&format!("\n{}", painted(DIM, &not_shown(hidden))));
+        }
+        words
+    })?;
     Ok(0)
+}
+
+/// Says that a number of finished agents is not listed.
+fn not_shown(count: usize) -> String {
+    match count {
+        1 => "1 finished agent is not shown; --all lists it".to_owned(),
+        count => format!("{count} finished agents are not shown; --all lists them"),
+    }
 }
 
 /// Formats agents as a tree. `others` is what root does in the tasks that its own row does not show.

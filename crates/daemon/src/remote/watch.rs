@@ -4,6 +4,7 @@
 mod screen;
 
 use super::events::{line, newest_event};
+use super::finished::open_tasks;
 use super::{At, named_task};
 use crate::failure::Failure;
 use crate::job;
@@ -14,10 +15,11 @@ use clap::Args;
 use crossterm::event::{Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, queue, terminal};
 use polity_client::{Client, Followed, Side};
+use polity_society::id::TaskId;
 use polity_society::message::Finality;
-use polity_view::{AgentFilter, EventFilter};
-use polity_view::{Entry, Event};
+use polity_view::{AgentFilter, AgentView, Entry, Event, EventFilter};
 use screen::{Agents, Link, Size, State, lines};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::pin::Pin;
 use std::time::Duration;
@@ -155,12 +157,28 @@ fn listen_to_keys() -> mpsc::Receiver<Wish> {
     wishes
 }
 
+/// What the daemon says about the agents.
+struct Society {
+    agents: Vec<AgentView>,
+    /// The ids of all open tasks; `None` if the agents are those of one task.
+    open: Option<BTreeSet<TaskId>>,
+    /// The number of the newest event when the agents were read.
+    as_of: i64,
+}
+
+async fn society(client: &Client, filter: &AgentFilter) -> Result<Society, polity_client::Error> {
+    let (agents, as_of) = client.all_agents(filter).await?;
+    let open = if filter.task.is_none() { Some(open_tasks(client).await?) } else { None };
+    Ok(Society { agents, open, as_of })
+}
+
 async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure> {
     let agents = AgentFilter { task: filter.task.clone(), ..AgentFilter::default() };
     // Fetch the agents before the alternate screen opens, because an error message would disappear with that screen.
-    let (there, as_of) = client.all_agents(&agents).await?;
+    let Society { agents: there, open, as_of } = society(client, &agents).await?;
     let recent = client.events(Side::Before(as_of.saturating_add(1)), BEFORE, filter).await?;
     let mut state = State::new(there, filter.task.clone());
+    state.open = open;
     recent.events.iter().flat_map(|entry| told(entry, Page::now())).for_each(|line| state.happened(line));
     let mut follow = client.follow_live(as_of, filter.clone());
 
@@ -178,7 +196,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
             answer = answered(&mut asking) => {
                 asking = None;
                 match answer {
-                    Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
+                    Ok(there) => (state.agents, state.open, drawn) = (there.agents, there.open, Drawn::Old),
                     // Ask again in the next period. If the daemon has ended, the event stream fails too, and the screen
                     // then says so.
                     Err(error) => {
@@ -217,7 +235,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
             },
             _ = periods.tick() => {
                 if asked == Drawn::Old && state.link == Link::Up && asking.is_none() {
-                    asking = Some(Box::pin(client.all_agents(&agents)));
+                    asking = Some(Box::pin(society(client, &agents)));
                     asked = Drawn::New;
                 }
                 // The screen shows elapsed times, so redraw it regularly even if no event arrives.
@@ -280,7 +298,6 @@ fn changes_agents(event: &Event) -> bool {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use polity_society::id::TaskId;
     use polity_society::id::{AgentId, MessageId};
 
     #[test]

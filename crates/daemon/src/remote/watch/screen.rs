@@ -1,13 +1,15 @@
 //! Formats the screen of `polity watch` as lines.
 
 use crate::output::clipped;
-use crate::output::table::{BAD, Cell, DIM, NAME, painted, table};
+use crate::output::table::{BAD, Cell, DIM, NAME, painted, table, whole_line};
 use crate::remote::agents::{rows, tree};
+use crate::remote::finished::without_finished;
 use crate::remote::live::Saying;
+use crate::suggested::repeating;
 use polity_client::Loss;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{AgentState, AgentView, Doing, Glimpse};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Number of event lines to keep: more than any screen shows.
 const KEPT: usize = 500;
@@ -20,6 +22,8 @@ const SAID: usize = 3;
 pub(super) struct State {
     /// The agents, parents before children.
     pub(super) agents: Vec<AgentView>,
+    /// The ids of all open tasks. If set, the agents of all other tasks are left out while they are idle.
+    pub(super) open: Option<BTreeSet<TaskId>>,
     pub(super) link: Link,
     /// If set, only this task is shown.
     task: Option<TaskId>,
@@ -53,7 +57,8 @@ pub(super) struct Size {
 
 impl State {
     pub(super) fn new(agents: Vec<AgentView>, task: Option<TaskId>) -> Self {
-        Self { agents, link: Link::Up, task, first: 0, happened: VecDeque::new(), saying: HashMap::new() }
+        let (happened, saying) = (VecDeque::new(), HashMap::new());
+        Self { agents, open: None, link: Link::Up, task, first: 0, happened, saying }
     }
 
     /// Handles a glimpse, a short report of what an agent is doing now. Returns whether the list of agents is outdated.
@@ -96,14 +101,18 @@ impl State {
 pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     let mut lines = vec![head(state)];
     let left = size.rows.saturating_sub(2);
-    let mut rows = rows(&state.agents, now);
-    for (row, branch) in rows.iter_mut().zip(tree(&state.agents)) {
+    let few = state.open.as_ref().map(|open| without_finished(&state.agents, open));
+    let (agents, finished) =
+        few.as_ref().map_or((&state.agents, 0), |(agents, finished)| (agents, *finished));
+    let mut rows = rows(agents, now);
+    for (row, branch) in rows.iter_mut().zip(tree(agents)) {
         let said = state.saying.get(&branch.agent.id).and_then(Saying::line);
         // A separate column, beside what the agent is doing, shows the text that its model is writing.
         row.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
     }
     let tree = table(&rows, None);
-    let tree: Vec<&str> = tree.lines().collect();
+    let told = not_shown(finished);
+    let tree: Vec<&str> = tree.lines().chain(told.as_deref()).collect();
     // The tree may take half of the screen, and also the lines that the events leave free.
     let wanted = left.saturating_sub(state.happened.len()).max(left.div_ceil(2));
     let shown = tree.len().min(wanted);
@@ -121,6 +130,19 @@ pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     lines.extend(state.happened.iter().skip(skipped).cloned());
     lines.truncate(size.rows);
     lines.iter().map(|line| clipped(line, size.columns)).collect()
+}
+
+/// Says that a number of agents is left out. The screen does not show the agents that have ended, and does not know how
+/// many they are.
+fn not_shown(count: usize) -> Option<String> {
+    let words = match count {
+        0 => return None,
+        1 => "1 idle agent of a finished task is not shown; `polity agents --all` lists it".to_owned(),
+        _ => format!("{count} idle agents of finished tasks are not shown; `polity agents --all` lists them"),
+    };
+    // The options that the command repeats may be long, and a path may contain any character.
+    let words = whole_line(&repeating(&words));
+    Some(format!("{DIM}{words}{DIM:#}"))
 }
 
 fn head(state: &State) -> String {
@@ -146,7 +168,7 @@ fn head(state: &State) -> String {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use crate::remote::examples::{NOW, agents, task_id};
+    use crate::remote::examples::{NOW, agent, agents, task_id};
     use proptest::prelude::*;
     use unicode_width::UnicodeWidthChar;
 
@@ -174,6 +196,29 @@ root                                                  waiting for agent-sae2, 1 
 2 something happened
 3 something happened
 "#);
+    }
+
+    #[test]
+    fn agents_of_finished_tasks_are_left_out() {
+        let mut state = state(1);
+        // The daemon is not asked for agents that have ended.
+        state.agents.retain(|agent| agent.state != AgentState::Ended);
+        let idle = |id: &str| AgentView { task: Some(task_id()), ..agent(id, Some("root")) };
+        state.agents.extend([idle("ida"), idle("ivo")]);
+        let mut lines_of = |open: Option<BTreeSet<TaskId>>| {
+            state.open = open;
+            let screen = screen(&mut state, 100, 14);
+            screen.lines().skip(1).map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+        };
+        for open in [None, Some(BTreeSet::from([task_id()]))] {
+            let lines = lines_of(open);
+            assert!(lines.iter().any(|line| line.contains("└─ ivo")), "{lines:?}");
+            assert!(!lines.iter().any(|line| line.contains("not shown")), "{lines:?}");
+        }
+        let lines = lines_of(Some(BTreeSet::new()));
+        assert!(!lines.iter().any(|line| line.contains("ida") || line.contains("ivo")), "{lines:?}");
+        let told = "2 idle agents of finished tasks are not shown; `polity agents --all` lists them";
+        assert!(lines.iter().any(|line| line == told), "{lines:?}");
     }
 
     #[test]
