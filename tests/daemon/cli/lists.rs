@@ -178,13 +178,21 @@ fn everything_is_found_by_its_words() {
     assert!(told(&polity, &["search", "--task", task, "what", "it"]).contains("What"));
     assert_eq!(rows(&polity, &["search", "--limit", "2", "i"]).len(), 2);
     refused(&polity, &["search", "--task", "task-none", "it"]);
+    // A search sees only the first 16 KiB of a text artifact, and an empty answer says so.
+    let long = write(&polity, "seasons.txt", format!("frühling {}herbst", "x ".repeat(8_192)).as_bytes());
+    told(&polity, &["artifact", "put", &long]);
+    assert_eq!(column(&rows(&polity, &["search", "frühling"]), "name"), [&json!("seasons.txt")]);
     let long = "天\"*".repeat(3_333);
-    for hostile in ["NEAR(", "\"", "* AND -x", "--kind", "text:it", &long] {
+    for hostile in ["NEAR(", "\"", "* AND -x", "--kind", "text:it", &long, "herbst"] {
         // The command searches for every argument after `--`, so the option `--data` stands before the `--`.
         let nothing = polity.run(&["search", "--data", "data", "--", hostile]).expect_code(0);
         assert_eq!(
             (&*nothing.stdout, &*nothing.stderr),
-            ("", "polity: nothing was found\n"),
+            (
+                "",
+                "polity: nothing was found; a search sees only the first 20,000 characters of a text, and the first \
+                 16 KiB of a text artifact\n"
+            ),
             "{hostile:.20}"
         );
     }

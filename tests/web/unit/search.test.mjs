@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { texts } from "../../../crates/api/web/assets/i18n.js";
 import { meaning } from "../../../crates/api/web/assets/keys.js";
 import { keep, read } from "../../../crates/api/web/assets/preferences.js";
 import { newestAndOpen } from "../../../crates/api/web/assets/refresh.js";
@@ -18,6 +19,13 @@ test("a search of any length fits into an address, and no character is cut in tw
   const cut = shorter("😀".repeat(10_000));
   assert.equal([...cut].length, 5000);
   assert.ok(encodeURIComponent("天".repeat(5000)).length < 65_534 && encodeURIComponent(cut).length < 65_534);
+});
+
+test("where nothing is found, the page says how far a search sees", () => {
+  for (const language of ["en", "zh"]) {
+    const told = texts(language)("search.none");
+    assert.ok(told.includes("20,000") && told.includes("16 KiB"), told);
+  }
 });
 
 test("the key / searches, also while letters are shortcuts only", () => {

@@ -9,10 +9,15 @@ use clap::Args;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{MAX_PAGE, SearchFilter, SearchHit, SearchKind, SnippetPiece};
 
+/// The answer if there is no hit. The database sets the limits: `0012_search.sql`, and `WORDS_BYTES` of `artifacts`.
+const NOTHING: &str = "nothing was found; a search sees only the first 20,000 characters of a text, and the first \
+    16 KiB of a text artifact";
+
 /// `polity search`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to search for. All words must occur, in any order; no character has a special meaning.
+    /// What to search for. All words must occur, in any order; no character has a special meaning. A search sees only
+    /// the first 20,000 characters of a text, and the first 16 KiB of a text artifact.
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
     #[command(flatten)]
@@ -53,7 +58,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         filter.limit = Some(left);
     }
     hits.reverse();
-    arguments.shape.list(&hits, "nothing was found", words)?;
+    arguments.shape.list(&hits, NOTHING, words)?;
     Ok(0)
 }
 

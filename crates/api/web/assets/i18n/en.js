@@ -492,7 +492,7 @@ export default {
   "search.kind.artifact": "Artifact",
   "search.kind.message": "Message",
   "search.kind.task": "Task",
-  "search.none": "Nothing was found.",
+  "search.none": "Nothing was found. A search sees only the first 20,000 characters of a text, and the first 16 KiB of a text file.",
   "search.over": "Finished ({n})",
   "search.what": "Search everything",
   "seconds": "{n} second|{n} seconds",

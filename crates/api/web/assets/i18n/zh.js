@@ -492,7 +492,7 @@ export default {
   "search.kind.artifact": "工件",
   "search.kind.message": "消息",
   "search.kind.task": "任务",
-  "search.none": "没有找到。",
+  "search.none": "没有找到。搜索只看每段文字的前 20,000 个字符和每个文本文件的前 16 KiB。",
   "search.over": "已结束（{n}）",
   "search.what": "搜索全部内容",
   "seconds": "{n} 秒",
