@@ -1,7 +1,7 @@
 // Checks what the view offers when work does not go on: the link "Why?" wherever a reason is known, and each remedy.
 
 import assert from "node:assert/strict";
-import { Fails, calling, chatModel, saying, serviceAt } from "./support/model.mjs";
+import { Fails, calling, chatModel, said, saying, serviceAt } from "./support/model.mjs";
 import { go, row, send, showsAgent, until } from "./support/page.mjs";
 import { withSociety } from "./support/society.mjs";
 
@@ -28,7 +28,14 @@ const ATTEMPT = ["attempt_failed", "then"];
 /** The facts about an agent that was parked after one failed turn. */
 const PARKED = ["parked", "failed_turns", "turn_failed", ...ATTEMPT];
 
-const boss = () => chatModel((messages) => {
+/** At this text, the model of root fails, or never answers. */
+const FAILS = "这次不行。";
+const HANGS = "慢慢来。";
+
+const boss = () => chatModel((messages, gone) => {
+  const asked = said(messages.findLast((message) => message.role === "user"));
+  if (asked.includes(FAILS)) throw new Fails(401, "The key is wrong.");
+  if (asked.includes(HANGS)) return new Promise((_, fails) => gone.addEventListener("abort", () => fails(new Error("the client is gone"))));
   const made = messages.filter((message) => message.role === "tool").length;
   return made < CALLS.length ? calling(CALLS[made]) : saying("请稍等。");
 });
@@ -53,6 +60,7 @@ export async function stuckOf(browser, binary, says) {
     const agents = await begins(page, daemon);
     await explains(page, daemon, agents, says);
     await remedies(page, daemon, agents, says);
+    await parks(page, daemon, says);
   });
 }
 
@@ -108,6 +116,13 @@ async function explains(page, daemon, { accountant, courier }, says) {
   await showsAgent(page, "root");
   await detail(page).locator(".agent-head .state-asking").waitFor();
   assert.equal(await detail(page).locator(".agent-head .why-link").count(), 0);
+
+  says("\"Why?\" opens from the history of an agent: a refusal, a failed turn");
+  await detail(page).locator("#tab-history").click();
+  await opensWhy(page, detail(page).locator(".record-tool_finished", { hasText: "unknown_contact" }).locator(".why-link"), ["call_refused", "said"]);
+  await row(page, accountant.id).click();
+  await showsAgent(page, accountant.id);
+  await opensWhy(page, detail(page).locator(".record-failed .why-link"), ["turn_failed", ...ATTEMPT]);
 
   says("a paused agent for which root waits is stuck: \"Why?\" names the request and the pause");
   await daemon.post(`/api/agents/${courier.id}/pause?scope=agent`);
@@ -174,4 +189,15 @@ async function remedies(page, daemon, { accountant, courier }, says) {
   await stuck(page, "request", "信使").waitFor({ state: "detached" });
   await until("root waits for nobody", async () => (await daemon.get("/api/agents/root")).waitsFor.length === 0);
   assert.ok((await daemon.events()).some((one) => one.event === "agent_stopped" && one.agent === courier.id));
+}
+
+async function parks(page, daemon, says) {
+  says("\"Why?\" opens from a task in which root is parked while it works in another");
+  const { task } = await daemon.write(FAILS);
+  await until("root is parked", async () => (await daemon.events()).some((one) => one.event === "agent_parked" && one.task === task));
+  await daemon.write(HANGS);
+  await row(page, "root").locator(".state-thinking").waitFor();
+  await row(page, "root").click();
+  await showsAgent(page, "root");
+  await opensWhy(page, detail(page).locator(".agent-head .trouble", { hasText: FAILS }).locator(".why-link"), PARKED);
 }

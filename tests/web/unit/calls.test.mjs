@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { afterEvents, callsOf, commandOf, outputOf, runsCommand } from "../../../crates/api/web/assets/calls.js";
+import { eventOf, reasonsOf } from "../../../crates/api/web/assets/reasons.js";
 
 const event = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", call: "c1", tool: "bash", ...more });
 const turn = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", ...more });
@@ -17,7 +18,8 @@ test("a call runs with its newest report, and ends with its duration and the beg
   assert.deepEqual([running.state, running.tool, running.arguments, running.begunAt, running.progress], ["running", "bash", "{}", 1000, "two"]);
   const ended = only(after(...RUN, END));
   assert.deepEqual([ended.state, ended.durationMs, ended.head, ended.error], ["ended", 1500, "done", undefined]);
-  assert.equal(only(after(...RUN, event(4, "tool_called", { error: "tool_failed" }))).error, "tool_failed");
+  const failed = only(after(...RUN, event(4, "tool_called", { error: "tool_failed" })));
+  assert.deepEqual([failed.error, failed.failed, ended.failed], ["tool_failed", 4, undefined], "the event that explains the failure");
 });
 
 test("invariant: events that are read again change nothing", () => {
@@ -73,4 +75,31 @@ test("a running call of bash waits for the command in the foreground of its agen
   assert.equal(commandOf([command], only(after(...RUN, END))), undefined);
   assert.equal(commandOf([command], { ...running, tool: "fetch_page" }), undefined);
   assert.deepEqual([runsCommand([running]), runsCommand([]), runsCommand([only(after(...RUN, END))])], [true, false, false]);
+});
+
+test("a refusal and a failure in the history lead to their events, which are read as far back as needed", async () => {
+  const events = [
+    event(1, "tool_called", { call: "c1", error: "unknown_contact" }), event(2, "tool_called", { call: "c2" }),
+    event(3, "tool_called", { call: "c1", error: "not_found", task: "u" }), turn(4, "turn_ended", { failure: "broken" }), turn(5, "turn_ended"),
+  ];
+  const asked = [];
+  const api = { events: async (filter) => {
+    asked.push(filter);
+    const page = events.filter((one) => one.seq < filter.before).slice(-2);
+    return { events: page, next: page[0]?.seq };
+  } };
+  const entry = (at, record, more) => ({ at: at * 1000, record: { record, ...more } });
+  const refused = entry(1, "tool_finished", { call: "c1" });
+  const reasons = reasonsOf(api, "a", "t");
+  assert.deepEqual(await reasons([entry(5, "heard")]), []);
+  assert.equal(asked.length, 0, "events are read for a page that needs none");
+  const late = await reasons([entry(4, "failed")]);
+  assert.equal(eventOf(entry(4, "failed"), late).seq, 4);
+  assert.equal(eventOf(entry(5, "stopped"), late), undefined);
+  assert.deepEqual(asked.map((one) => one.before), [Number.MAX_SAFE_INTEGER, 4]);
+  assert.deepEqual({ ...asked[0], before: 0 }, { agent: "a", task: "t", kind: "tool_called,turn_ended", before: 0, limit: 500 });
+  const all = await reasons([refused, entry(2, "tool_finished", { call: "c2" })]);
+  assert.equal(eventOf(refused, all).seq, 1, "the same id in another task is another call");
+  assert.equal(eventOf(entry(2, "tool_finished", { call: "c2" }), all), undefined);
+  assert.equal(eventOf(entry(1, "heard"), all), undefined);
 });

@@ -53,8 +53,13 @@ function apply(calls, own, entry) {
       if (known?.state === "running") own().set(key, { ...known, seq, progress: entry.text });
       return;
     default:
-      if (known) own().set(key, { ...known, seq, state: "ended", durationMs: entry.durationMs, head: entry.head, error: entry.error });
+      if (known) own().set(key, { ...known, seq, state: "ended", durationMs: entry.durationMs, head: entry.head, ...failureOf(entry) });
   }
+}
+
+/** Returns the error of a call, and the number of the event that tells why. */
+function failureOf({ error, seq }) {
+  return error ? { error, failed: seq } : {};
 }
 
 function bounded(calls) {

@@ -6,6 +6,7 @@ import { passes } from "../draft.js";
 import { clock } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
+import { eventOf, reasonsOf } from "../reasons.js";
 import { alsoWaitsFor, momentsOf } from "../live.js";
 import { isHalted } from "../now.js";
 import { callCard, commandCard } from "./calls.js";
@@ -39,6 +40,7 @@ export function showAgent(app, id, title, body, signal) {
   let seen;
   let seenCalls = null;
   let commands = [];
+  let parkings = [];
   let seenMoments = null;
   let returns = 0;
   const offered = id === "user" ? [] : TABS;
@@ -56,6 +58,8 @@ export function showAgent(app, id, title, body, signal) {
   const load = kept(async () => {
     try {
       detail = await api.agent(id);
+      // The newest parkings, oldest first.
+      parkings = detail.holds.length > 0 ? (await api.events({ agent: id, kind: "agent_parked", before: Number.MAX_SAFE_INTEGER, limit: 500 })).events : [];
       if (!hasCalls) store.dispatch({ type: "calls", entries: await api.calls(id) });
       hasCalls = true;
       task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
@@ -100,7 +104,7 @@ export function showAgent(app, id, title, body, signal) {
     const waits = whom.length > 0 && agent.state !== "waiting"
       ? h("span.dim", {}, t.parts("waits.for", { who: whom.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
     refill(head, h("p.lead", {}, doingLine(app, agent), waits, isHalted(agent) || agent.state === "waiting" ? whyLink(app, id) : null),
-      detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
+      detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }), whyParked(agent, hold))),
       id === "user" ? null : h("div.actions", {},
         ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),
         ended ? null : ["paused", "parked"].includes(agent.state)
@@ -114,6 +118,13 @@ export function showAgent(app, id, title, body, signal) {
       tabindex: tab === one ? "0" : "-1", onclick: () => choose(one),
     }, t(`agent.${one}`))));
     panel.setAttribute("aria-labelledby", `tab-${tab}`);
+  }
+
+  /** Explains a parking, unless it is the one that the link in the head explains. */
+  function whyParked(agent, hold) {
+    if (agent.state === "parked" && (agent.doing?.task ?? hold.task) === hold.task) return null;
+    const parking = parkings.findLast((one) => one.task === hold.task);
+    return parking ? whyLink(app, parking.seq) : null;
   }
 
   function ontabkey(event) {
@@ -225,19 +236,22 @@ export function showAgent(app, id, title, body, signal) {
     if (!task) return nothing(t("agent.history.none"));
     const list = h("div.history");
     const more = h("div");
+    const reasons = reasonsOf(api, id, task);
     const read = async (before) => {
       const page = await api.conversation(id, task, before);
-      list.prepend(...page.entries.map(entry));
+      const events = await reasons(page.entries);
+      list.prepend(...page.entries.map((one) => entry(one, eventOf(one, events))));
       fill(more, page.next ? button(t("conversation.earlier"), () => read(page.next).catch((error) => app.say(app.explain(error), "bad")), { class: "earlier" }, "up") : null);
     };
     await read();
     return [taskChoice(), h("p.dim.small", {}, t("agent.history.what")), more, list];
   }
 
-  function entry({ seq, turn, at, sent, record }) {
+  /** Shows a record. `reason` is the event that explains it, if it is a refusal or a failure. */
+  function entry({ seq, turn, at, sent, record }, reason) {
     return h("article.record", { class: `record-${record.record}`, "data-seq": seq },
       h("header", {}, h("strong", {}, t.has(`record.${record.record}`) ? t(`record.${record.record}`) : record.record),
-        h("span.spring"), sent ? detailLink(app, "sent", sent, { class: "quiet-link small" }, t("sent.number", { n: sent })) : null,
+        reason?.error ? h("code", {}, reason.error) : null, reason ? whyLink(app, reason.seq) : null, h("span.spring"), sent ? detailLink(app, "sent", sent, { class: "quiet-link small" }, t("sent.number", { n: sent })) : null,
         record.record === "heard" && forkable(turn, seq) ? button(t("fork"), () => forkAt(turn, record), { class: "quiet fork-here" }, "reload") : null,
         h("span.dim.small", { title: t("turn") }, `#${turn}`), time(app, at, clock(at))),
       recordBody(record, seq));

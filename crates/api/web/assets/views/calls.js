@@ -4,7 +4,7 @@
 import { outputOf } from "../calls.js";
 import { h, icon } from "../dom.js";
 import { elapsed, size } from "../format.js";
-import { code } from "./shared.js";
+import { code, whyLink } from "./shared.js";
 
 const SHAPES = { running: "thinking", ended: "idle", dropped: "ended" };
 
@@ -50,7 +50,7 @@ export function callCard(app, call, command) {
   const said = outputOf(call, command);
   return h("article", { class: `call-card call-${call.state}${call.error ? " bad" : ""}`, "data-key": `call ${call.key}` },
     h("header", {}, icon(call.error ? "parked" : SHAPES[call.state]), h("code", {}, call.tool),
-      h("span.dim", {}, t(`call.${call.state}`)), call.error ? h("code", {}, call.error) : null,
+      h("span.dim", {}, t(`call.${call.state}`)), call.error ? [h("code", {}, call.error), whyLink(app, call.failed)] : null,
       h("span.spring"), duration(app, call)),
     call.arguments ? h("div.call-arguments", { title: call.arguments }, h("code", {}, call.arguments)) : null,
     command ? uses(app, command) : null,
