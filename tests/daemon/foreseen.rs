@@ -34,6 +34,12 @@ fn a_message_that_does_not_fit_into_the_window_is_foreseen() {
     assert!(text.contains("the context window of service one has only 6000"), "{text}");
     assert_eq!(warnings(&serving, "a few words"), [] as [Value; 0]);
 
+    // The live view adds the tokens of the rules, as the daemon does, to warn before it sends the message.
+    let rules = serving.call("GET /api/services/one", b"").json()["rulesTokens"].as_u64().expect("a number");
+    let left = usize::try_from(4 * (6_000 - rules)).expect("a length");
+    assert_eq!(warnings(&serving, &"x".repeat(left)), [] as [Value; 0]);
+    assert_eq!(warnings(&serving, &"x".repeat(left + 1)).len(), 1);
+
     let told = run(&polity, &[&long]).stderr;
     assert!(told.contains(&format!("polity: warning: {text}\n")), "{told}");
     let told = run(&polity, &["a few words"]).expect_code(0);

@@ -2,10 +2,12 @@
 //! work.
 
 use crate::guidance::is_small;
+use crate::room::within;
 use polity_llm::estimate_tokens;
 use polity_registry::{Catalogue, Prompts, Service};
 use polity_society::content::{Capability, Direction, Kind};
 use polity_society::id::ServiceId;
+use polity_society::limits::Limits;
 use polity_society::text::{TextKey, Texts};
 use polity_view::{Warning, WarningCode};
 
@@ -14,10 +16,23 @@ use polity_view::{Warning, WarningCode};
 pub struct Asked<'a> {
     /// The text of the message.
     pub text: &'a str,
-    /// The name and the kind of each attachment.
-    pub attached: &'a [(String, Kind)],
+    /// The attachments.
+    pub attached: &'a [Attached],
     /// The service of root, if the message begins a task.
     pub root: Option<&'a Service>,
+    /// The limits of the society.
+    pub limits: &'a Limits,
+}
+
+/// An attachment of the message.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// The name of the file, or the reference of the artifact.
+    pub name: String,
+    /// The kind of the bytes.
+    pub kind: Kind,
+    /// Size in bytes.
+    pub size: u64,
 }
 
 /// Something about the message that will not work.
@@ -37,8 +52,8 @@ pub fn foresee(asked: Asked<'_>, catalogue: &Catalogue, prompts: &Prompts) -> Ve
     // Documents need no check: if a model does not take a document, polity extracts its text.
     for kind in [Kind::Image, Kind::Audio, Kind::Video] {
         let capability = kind.needs();
-        let of_kind = asked.attached.iter().filter(|(_, attached)| *attached == kind);
-        let names: Vec<String> = of_kind.map(|(name, _)| name.clone()).collect();
+        let of_kind = asked.attached.iter().filter(|attached| attached.kind == kind);
+        let names: Vec<String> = of_kind.map(|attached| attached.name.clone()).collect();
         if !names.is_empty() && catalogue.services_with(&capability, Direction::Input).is_empty() {
             foreseen.push(Foreseen::NobodyTakes { names, capability });
         }
@@ -47,16 +62,26 @@ pub fn foresee(asked: Asked<'_>, catalogue: &Catalogue, prompts: &Prompts) -> Ve
     if !root.tools_allowed() {
         foreseen.push(Foreseen::NoTools { service: root.id.clone() });
     }
-    let tokens = estimate_tokens(asked.text).saturating_add(rules(root, prompts));
+    let tokens = estimate_tokens(asked.text)
+        .saturating_add(rules_tokens(root, prompts))
+        .saturating_add(tokens_of_texts(asked.attached, asked.limits, root));
     if let Some(window) = root.context_window.filter(|window| tokens > *window) {
         foreseen.push(Foreseen::DoesNotFit { service: root.id.clone(), tokens, window });
     }
     foreseen
 }
 
+/// Returns the least number of tokens that the attached texts can take in a request: as many as if they were ASCII. A
+/// request shows at most `inline_text_chars` of each text.
+fn tokens_of_texts(attached: &[Attached], limits: &Limits, root: &Service) -> u64 {
+    let most = within(limits, root).inline_text_chars;
+    let texts = attached.iter().filter(|one| one.kind == Kind::Text);
+    texts.map(|text| text.size.min(most).div_ceil(4)).sum()
+}
+
 /// Estimates the tokens of the rules that the system message contains in every request to root's model. The definitions
 /// of tools are not included.
-fn rules(root: &Service, prompts: &Prompts) -> u64 {
+pub fn rules_tokens(root: &Service, prompts: &Prompts) -> u64 {
     let parts = match root.context_window {
         Some(window) if is_small(window) => [prompts.small.as_str(), &prompts.root_small, ""],
         Some(_) | None => [prompts.base.as_str(), &prompts.root, &prompts.tool_rules],
@@ -92,8 +117,12 @@ mod tests {
     use polity_registry::Declaration;
     use serde_json::{Value, json};
 
-    fn attached(kinds: &[Kind]) -> Vec<(String, Kind)> {
-        kinds.iter().map(|kind| (format!("a.{}", kind.as_str()), *kind)).collect()
+    fn file(name: &str, kind: Kind, size: u64) -> Attached {
+        Attached { name: name.to_owned(), kind, size }
+    }
+
+    fn attached(kinds: &[Kind]) -> Vec<Attached> {
+        kinds.iter().map(|kind| file(&format!("a.{}", kind.as_str()), *kind, 10)).collect()
     }
 
     /// Returns what is foreseen about a message with two pictures, and with one attachment of every kind except
@@ -111,8 +140,8 @@ mod tests {
         let services = json!({ "services": services }).to_string();
         let snapshot = snapshot_of(&json!({}), &services).await;
         let mut all = attached(Kind::ALL);
-        all.push(("b.image".to_owned(), Kind::Image));
-        let asked = Asked { text: "look", attached: &all, root: None };
+        all.push(file("b.image", Kind::Image, 10));
+        let asked = Asked { text: "look", attached: &all, root: None, limits: &Limits::default() };
         foresee(asked, &snapshot.catalogue, &snapshot.prompts)
     }
 
@@ -146,7 +175,7 @@ mod tests {
         let mut root = (**catalogue.default_service()).clone();
         let long = "x".repeat(4 * 5_000);
         let of = |root: &Service, text: &str| -> Vec<String> {
-            let asked = Asked { text, attached: &[], root: Some(root) };
+            let asked = Asked { text, attached: &[], root: Some(root), limits: &Limits::default() };
             let foreseen = foresee(asked, catalogue, prompts);
             foreseen.iter().map(|one| one.warning(&prompts.texts).text).collect()
         };
@@ -159,7 +188,34 @@ mod tests {
         let told = of(&root, "short");
         assert!(told[0].starts_with("The model of service words calls no tools"), "{told:?}");
         // `root` is `None`: the message goes to an agent that already works, so it starts no task.
-        let asked = Asked { text: &long, attached: &[], root: None };
+        let asked = Asked { text: &long, attached: &[], root: None, limits: &Limits::default() };
         assert_eq!(foresee(asked, catalogue, prompts), []);
+    }
+
+    #[tokio::test]
+    async fn the_rules_and_the_attached_texts_count_too() {
+        let snapshot = snapshot(&json!({"language": "en"})).await;
+        let mut root = (**snapshot.catalogue.default_service()).clone();
+        let window = 32_000;
+        root.context_window = Some(window);
+        let rules = rules_tokens(&root, &snapshot.prompts);
+        assert!(rules > 0, "there are no rules");
+        let limits = Limits { inline_text_chars: 4_000, ..Limits::default() };
+        let tokens = |free: u64, attached: &[Attached]| {
+            let text = "x".repeat(usize::try_from(4 * (window - rules - free)).unwrap());
+            let asked = Asked { text: &text, attached, root: Some(&root), limits: &limits };
+            let found = foresee(asked, &snapshot.catalogue, &snapshot.prompts).pop();
+            found.map(|found| match found {
+                Foreseen::DoesNotFit { tokens, .. } => tokens,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(tokens(0, &[]), None);
+        let short = file("a.txt", Kind::Text, 40);
+        assert_eq!(tokens(0, std::slice::from_ref(&short)), Some(window + 10));
+        // A request shows only the beginning of a long text, and of other files something else than their bytes.
+        let files = [short, file("b.txt", Kind::Text, 1 << 30), file("c.pdf", Kind::Document, 1 << 30)];
+        assert_eq!(tokens(1_010, &files), None);
+        assert_eq!(tokens(1_009, &files), Some(window + 1));
     }
 }

@@ -34,6 +34,10 @@ pub struct ServiceView {
     /// The size of the context window in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// Estimated tokens of the rules that every request to the model contains if root uses this service. The definitions
+    /// of tools are not included.
+    #[serde(default)]
+    pub rules_tokens: u64,
     /// Maximum number of calls that the service takes at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u64>,

@@ -5,7 +5,7 @@ import { fresh } from "../../../crates/api/web/assets/draft.js";
 import { foresee } from "../../../crates/api/web/assets/foresee.js";
 import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
 
-const service = (id, input, more = {}) => ({ id, capabilities: { input: ["text", ...input], output: ["text"] }, callsTools: true, isDefault: id === "words", ...more });
+const service = (id, input, more = {}) => ({ id, capabilities: { input: ["text", ...input], output: ["text"] }, callsTools: true, isDefault: id === "words", rulesTokens: 0, ...more });
 const WORDS = service("words", [], { contextWindow: 100 });
 const EYES = service("eyes", ["vision"]);
 const FILES = service("files", ["file"]);
@@ -15,7 +15,7 @@ function modelOf(services) {
     { id: "root", state: "idle" }, { id: "writer", service: "words", state: "idle" }, { id: "reader", service: "eyes", state: "idle" },
     { id: "halted", service: "words", state: "paused" }, { id: "failed", service: "words", state: "parked" },
   ];
-  return { services, config: { limits: { maxArtifactBytes: 1000, maxMessageChars: 1000 } }, agents: new Map(agents.map((agent) => [agent.id, agent])) };
+  return { services, config: { limits: { maxArtifactBytes: 1000, maxMessageChars: 1000, inlineTextChars: 240 } }, agents: new Map(agents.map((agent) => [agent.id, agent])) };
 }
 
 function check(services, draft, names, ...expect) {
@@ -66,6 +66,24 @@ test("what is too large or too long", () => {
   check([WORDS, EYES], { text: "x".repeat(401), service: "eyes" }, []);
   check([WORDS, EYES], { text: "x".repeat(401), task: "t-1" }, []);
   check([WORDS, EYES], { text: "x".repeat(401), to: "writer" }, [], "does_not_fit");
+});
+
+test("the rules of root and the attached texts take room in the window, too", () => {
+  const roomy = { ...WORDS, contextWindow: 1000, rulesTokens: 800 };
+  const n = (text, files, to = "root") => check([roomy], { text, to }, files, "does_not_fit")[0].n;
+  check([roomy], { text: "x".repeat(800) }, []);
+  assert.equal(n("x".repeat(801), []), 1001);
+  check([roomy], { text: "x".repeat(801), to: "writer" }, []);
+  check([{ ...roomy, rulesTokens: 1001 }], {}, []);
+  // Of a long text, a request shows 240 characters. It shows no bytes of other files.
+  const files = ["a.txt text/plain 40", "b.json application/json 999", "c.pdf application/pdf 999", "d.csv text/csv;x=y 8"];
+  check([roomy], { text: "x".repeat(512) }, files);
+  assert.equal(n("x".repeat(513), files), 1001);
+  // A small window shows less of each text, but at least 200 characters.
+  check([WORDS], { text: "x".repeat(200) }, ["a.txt text/plain 999"]);
+  check([WORDS], { text: "x".repeat(201) }, ["a.txt text/plain 999"], "does_not_fit");
+  check([WORDS], {}, ["a.txt text/plain 999", "b.txt text/plain 999"]);
+  check([WORDS], {}, ["a.txt text/plain 999", "b.txt text/plain 999", "c.txt text/plain 1"], "does_not_fit");
 });
 
 test("a model that calls no tools, if it is root's and the message begins a task", () => {

@@ -27,6 +27,9 @@ function kindOf({ name, file }) {
   return Object.keys(MEDIA).find((kind) => MEDIA[kind].includes(end)) ?? null;
 }
 
+/** Types of texts, apart from those that begin with `text/`. */
+const TEXTS = /^(text\/.+|image\/svg\+xml|application\/(json|xml|javascript|x-sh|toml|yaml|x-yaml|.+\+json|.+\+xml))$/;
+
 /** Whether a service takes this sort of input. A service that has refused several media gets none. */
 const takes = (service, capability) => service.capabilities.input.includes(capability) && !service.refusedMedia?.all;
 
@@ -34,6 +37,16 @@ const takes = (service, capability) => service.capabilities.input.includes(capab
 function tokensOf(text) {
   const others = [...text].filter((character) => character > "\u007f").length;
   return Math.ceil(([...text].length - others) / 4) + others;
+}
+
+/**
+ * Returns the least number of tokens that the attached texts can take in a request: as many as if they were ASCII. A
+ * request shows the beginning of each text. If the window is small, it shows less.
+ */
+function tokensOfTexts(draft, limits, window) {
+  const most = Math.min(limits.inlineTextChars, Math.max(Math.floor(window / 2), 200));
+  const texts = draft.files.filter(({ file }) => TEXTS.test(file.type.split(";", 1)[0]));
+  return texts.reduce((tokens, { file }) => tokens + Math.ceil(Math.min(file.size, most) / 4), 0);
 }
 
 /** Returns the service that reads the message; undefined if the page does not know it. */
@@ -64,8 +77,11 @@ export function foresee(draft, model) {
     add("too_long", { n: [...draft.text].length, limit: limits.maxMessageChars });
   }
   const window = reader?.contextWindow;
-  if (draft.text.length > window && tokensOf(draft.text) > window) {
-    add("does_not_fit", { service: reader.id, n: tokensOf(draft.text), window });
+  if (window !== undefined && !isEmpty(draft)) {
+    // As the daemon does, count the rules only for root. Other agents have other rules, which the page does not know.
+    const beside = (draft.to === "root" ? reader.rulesTokens : 0) + tokensOfTexts(draft, limits, window);
+    const n = draft.text.length + beside > window ? tokensOf(draft.text) + beside : 0;
+    if (n > window) add("does_not_fit", { service: reader.id, n, window });
   }
   // This warning is only for a message that begins a task. An empty draft to root is not such a message yet.
   if (draft.to === "root" && reader && !reader.callsTools && !isEmpty(draft)) add("no_tools", { service: reader.id });

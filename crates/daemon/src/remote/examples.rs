@@ -421,6 +421,7 @@ pub(super) fn services() -> Vec<ServiceView> {
         capability_tags: Vec::new(),
         description: None,
         context_window: None,
+        rules_tokens: 1_500,
         max_concurrent: Some(1),
         fallback: None,
         price: None,

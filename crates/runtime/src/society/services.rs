@@ -3,6 +3,7 @@
 use super::Society;
 use crate::ask::{self, DirectAnswer, DirectError, Line};
 use crate::handles::Handles;
+use polity_decide::foresee::rules_tokens;
 use polity_hands::server_state::Standing;
 use polity_llm::GateCircuit;
 use polity_registry::{Origin, Place, Problem, ServerSettings, Service, Severity as Gravity, Snapshot};
@@ -132,6 +133,7 @@ fn view(
         capability_tags: service.capability_tags.clone(),
         description: Some(service.description.clone()).filter(|text| !text.is_empty()),
         context_window: service.context_window,
+        rules_tokens: rules_tokens(service, &snapshot.prompts),
         max_concurrent: service.max_concurrent.map(|most| most.get() as u64),
         fallback: service.fallback.clone(),
         price: service.price.map(|price| PriceView { input: price.input, output: price.output }),

@@ -7,11 +7,11 @@ use crate::tools;
 use polity_artifacts::index::{NO_TASK, Stored};
 use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
 use polity_decide::budget::{self, Reached};
-use polity_decide::foresee::{Asked, foresee};
+use polity_decide::foresee::{Asked, Attached, foresee};
 use polity_decide::inline;
 use polity_registry::Snapshot;
 use polity_society::contact;
-use polity_society::content::{Artifact, Kind};
+use polity_society::content::Artifact;
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::limits::{ARTIFACT_LIMIT, TooLarge};
 use polity_society::message::{MessageState, Payload};
@@ -448,10 +448,10 @@ impl Writing {
 
     /// Returns warnings about what will not work, so that the person reads them before any request goes to a model.
     async fn warnings(&self, connection: &mut Connection) -> Result<Vec<Warning>, Error> {
-        let mut attached: Vec<(String, Kind)> = Vec::new();
+        let mut attached: Vec<Attached> = Vec::new();
         let mut add = |artifact: &Artifact| {
             let name = artifact.filename.clone().unwrap_or_else(|| artifact.id.reference());
-            attached.push((name, artifact.kind));
+            attached.push(Attached { name, kind: artifact.kind, size: artifact.size });
         };
         for id in &self.payload.attachments {
             match self.prepared.iter().find(|prepared| prepared.artifact.id == *id) {
@@ -459,10 +459,11 @@ impl Writing {
                 None => artifacts::get(connection, id).await?.iter().for_each(|stored| add(&stored.artifact)),
             }
         }
-        let Snapshot { catalogue, prompts, .. } = &*self.snapshot;
+        let Snapshot { catalogue, prompts, settings, .. } = &*self.snapshot;
         let root = self.begins.then(|| catalogue.service_for(self.post.service.as_ref()).as_ref());
         let text = self.payload.content().and_then(|(_, content)| content.as_str()).unwrap_or_default();
-        let foreseen = foresee(Asked { text, attached: &attached, root }, catalogue, prompts);
+        let asked = Asked { text, attached: &attached, root, limits: &settings.limits };
+        let foreseen = foresee(asked, catalogue, prompts);
         Ok(foreseen.iter().map(|one| one.warning(&prompts.texts)).collect())
     }
 

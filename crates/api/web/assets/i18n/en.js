@@ -245,7 +245,7 @@ export default {
   "fold": "Collapse",
   "foreseen": "What will not work",
   "foreseen.described": "{agent} is on {service}, which does not take {capability}: it gets only a description of {names}. These services take it: {services}.",
-  "foreseen.does_not_fit": "The message has about {n} tokens, and the context window of {service} only {window}. Shorten it, or attach the text as a file.",
+  "foreseen.does_not_fit": "The message takes about {n} tokens in a request, and the context window of {service} has only {window}. Shorten it, attach less, or attach the text as a file.",
   "foreseen.nobody_takes": "No service takes {capability}, so agents get only a description of {names}. Look at polity doctor: it compares what the services declare with what their servers report. Or add a service with {field} in capabilities.input to llmservices.json.",
   "foreseen.no_tools": "The model of service {service} calls no tools: root can only answer by itself; it cannot hire agents, read files or run commands. Set model in llmservices.json to a model that calls tools.",
   "foreseen.parked": "{agent} is parked: it reads this only after you resume it.",

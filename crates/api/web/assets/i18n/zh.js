@@ -245,7 +245,7 @@ export default {
   "fold": "收起",
   "foreseen": "哪些不会起作用",
   "foreseen.described": "{agent} 用的是 {service}，它不接收{capability}：只会看到 {names} 的文字说明。能接收的服务：{services}。",
-  "foreseen.does_not_fit": "消息约有 {n} 个 token，而 {service} 的上下文窗口只有 {window} 个。请缩短，或把文字作为文件附上。",
+  "foreseen.does_not_fit": "消息在请求中约占 {n} 个 token，而 {service} 的上下文窗口只有 {window} 个。请缩短消息、减少附件，或把文字作为文件附上。",
   "foreseen.nobody_takes": "没有服务接收{capability}，智能体只会看到 {names} 的文字说明。请查看 polity doctor：它比较服务的声明与服务器的报告。或在 llmservices.json 中加入 capabilities.input 含 {field} 的服务。",
   "foreseen.no_tools": "服务 {service} 的模型不能调用工具：root 只能自己答复，不能创建智能体、读文件或运行命令。请在 llmservices.json 中换用能调用工具的模型。",
   "foreseen.parked": "{agent} 已搁置：恢复之后才会读这条消息。",
