@@ -118,6 +118,15 @@ export async function resultsOf(page, daemon, says) {
     await check(await opened(page, daemon, name, type, content), page);
   }
 
+  says("of a text that is too long for the page, the page says how much it shows");
+  const long = await opened(page, daemon, "long.txt", "text/plain", "a line of a long text\n".repeat(200_000));
+  for (const bytes of [1 << 20, 4 << 20]) {
+    await long.locator("button.link").click();
+    await until(`${bytes} bytes are shown`, () => long.locator("pre").evaluate((text, most) => text.textContent.length === most, bytes));
+  }
+  await long.locator(".cut", { hasText: "4.2 MB of 4.4 MB" }).waitFor();
+  assert.equal(await long.locator("button.link").count(), 0);
+
   says("sound and video are played: in the column beside the page, and in a message");
   for (const [name, type, element] of PLAYED) {
     await opened(page, daemon, name, type, readFileSync(sample(name)));

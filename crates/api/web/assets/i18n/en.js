@@ -35,6 +35,7 @@ export default {
   "approvals.none": "No call waits for your answer.",
   "approvals.open": "{n} call waits for your answer|{n} calls wait for your answer",
   "artifact": "Artifact",
+  "artifact.cut": "These are the first {shown} of {size}. Download the file to read the rest.",
   "artifact.kind": "Kind",
   "artifact.label": "Label",
   "artifact.meta": "Other metadata",

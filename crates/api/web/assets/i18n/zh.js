@@ -35,6 +35,7 @@ export default {
   "approvals.none": "没有等您批准的调用。",
   "approvals.open": "{n} 次调用等您批准",
   "artifact": "工件",
+  "artifact.cut": "这里是 {size} 中的前 {shown}。其余部分请下载文件阅读。",
   "artifact.kind": "种类",
   "artifact.label": "标签",
   "artifact.meta": "其他信息",

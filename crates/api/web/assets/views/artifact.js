@@ -123,11 +123,13 @@ export function showArtifact(app, id, title, body, signal) {
 
   async function readText(artifact, shown, lookNow, bytes) {
     const look = lookNow();
+    /** Offers more of the text, or says that the page shows no more of it. */
+    const rest = () => (bytes >= MOST ? h("p.dim.cut", {}, t("artifact.cut", { shown: size(MOST), size: size(artifact.size) }))
+      : button(t("show.more", { size: size(artifact.size) }), () => readText(artifact, shown, lookNow, Math.min(MOST, bytes * 4)), { class: "link" }));
     try {
       const { text, whole } = await api.beginning(artifact.id, bytes);
       if (look !== lookNow()) return;
-      fill(shown, lookOfText(artifact, look, text), whole || bytes >= MOST ? null
-        : button(t("show.more", { size: size(artifact.size) }), () => readText(artifact, shown, lookNow, Math.min(MOST, bytes * 4)), { class: "link" }));
+      fill(shown, lookOfText(artifact, look, text), whole ? null : rest());
     } catch (error) {
       if (look === lookNow()) fill(shown, trouble(app, error, () => readText(artifact, shown, lookNow, bytes)));
     }
