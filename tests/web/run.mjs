@@ -233,9 +233,26 @@ async function finds(page, daemon, reader) {
   await hit.click();
   await showsAgent(page, reader.id);
   await page.keyboard.press("Escape");
+  // The filters of the search, the timeline and the artifacts stay.
+  const chips = [["timeline", page.locator(".timeline-head .group-models")], ["artifacts", page.locator(".page-artifacts .chip[data-key=image]")]];
+  for (const [name, chip] of chips) {
+    await go(page, name);
+    await chip.click();
+  }
+  const kinds = () => page.locator(".tile").evaluateAll((all) => [...new Set(all.map((one) => /kind-(\w+)/.exec(one.className)[1]))].join());
+  await until("only pictures are shown", async () => (await kinds()) === "image");
   await page.reload();
   await live(page);
   await until("the filter stays", async () => (await page.locator(".page-search select").inputValue()) === "agent");
+  for (const [name, chip] of chips.toReversed()) {
+    await go(page, name);
+    await until(`the filter of the page ${name} stays`, async () => (await chip.getAttribute("aria-pressed")) === "true");
+    if (name === "artifacts") await until("only pictures are shown", async () => (await kinds()) === "image");
+    else await timelineIsWhole(page, daemon, ["models"]);
+    await chip.click();
+  }
+  await timelineIsWhole(page, daemon);
+  await go(page, "search");
   await page.locator(".page-search select").selectOption("");
   await go(page, "conversation");
   await idle(daemon);

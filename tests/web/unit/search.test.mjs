@@ -123,12 +123,16 @@ test("filters stay, and whatever else is stored does no harm", () => {
     const first = read();
     assert.deepEqual(first.states, STATES);
     assert.ok(first.task === null && first.showOver === false && first.showFinished === false);
-    const chosen = { states: ["ended"], taskState: "open", searchKind: "agent", showOver: true, showFinished: true, task: "t-1" };
+    const chosen = {
+      states: ["ended"], taskState: "open", searchKind: "agent", showOver: true, showFinished: true, groups: ["models"],
+      artifactKind: "image", task: "t-1",
+    };
     keep({ ...first, ...chosen });
     const kept = read();
     assert.deepEqual(Object.fromEntries(Object.keys(chosen).map((name) => [name, kept[name]])), chosen);
-    for (const bad of ["{", "null", "{\"hidden\":7,\"task\":{}}", "{\"hidden\":[1,null],\"theme\":\"pink\"}"]) {
+    for (const bad of ["{", "null", "{\"hidden\":7,\"task\":{},\"groups\":{}}", "{\"hidden\":[1,null],\"theme\":\"pink\"}"]) {
       stored = bad;
+      assert.deepEqual(read().groups, []);
       assert.ok(Array.isArray(read().states) && read().theme === "auto" && read().task === null, bad);
     }
   } finally {

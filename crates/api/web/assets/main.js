@@ -40,7 +40,7 @@ const store = new Store({
   route: parse(location.hash),
   task: preferences.task,
   agent: null,
-  groups: new Set(),
+  groups: new Set(preferences.groups),
   tree: { closed: new Set(), states: new Set(preferences.states), text: "", at: "root", finished: preferences.showFinished },
   agentTab: "overview",
   put: new Set(),

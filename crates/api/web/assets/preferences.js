@@ -7,7 +7,7 @@ const NAME = "polity-preferences";
 
 const DEFAULTS = {
   theme: "auto", language: "", letters: true, states: STATES, taskState: "", searchKind: "", showOver: false,
-  showFinished: false, task: null,
+  showFinished: false, groups: [], artifactKind: "", task: null,
 };
 
 /**
@@ -27,6 +27,8 @@ export function read() {
       searchKind: text("searchKind"),
       showOver: kept.showOver === true,
       showFinished: kept.showFinished === true,
+      groups: Array.isArray(kept.groups) ? kept.groups.filter((group) => typeof group === "string") : DEFAULTS.groups,
+      artifactKind: text("artifactKind"),
       task: text("task"),
     };
   } catch {

@@ -12,7 +12,7 @@ const PAGE = 60;
 
 export function mountArtifacts(app) {
   const { store, t, api } = app;
-  let kind = null;
+  let kind = KINDS.includes(app.preferences.artifactKind) ? app.preferences.artifactKind : null;
   let task;
   let generation = 0;
   let returns = 0;
@@ -28,6 +28,7 @@ export function mountArtifacts(app) {
     refill(kinds, KINDS.map((one) => h("button.chip", {
       type: "button", "aria-pressed": String(kind === one), onclick: () => {
         kind = kind === one ? null : one;
+        app.prefer({ artifactKind: kind ?? "" });
         drawKinds();
         load();
       }, "data-key": one,

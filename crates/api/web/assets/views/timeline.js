@@ -182,6 +182,7 @@ export function mountTimeline(app) {
         if (next.has(group)) next.delete(group);
         else next.add(group);
         store.look({ groups: next });
+        app.prefer({ groups: [...next] });
       },
     }, t(`group.${group}`))));
     refill(chosen, ui.task ? filterChip(app, titleOf(app, ui.task), () => app.chooseTask(null)) : null,
