@@ -90,6 +90,33 @@ fn whoever_has_no_token_keeps_nobody_out() {
     drop(idle);
 }
 
+#[test]
+fn a_large_body_that_a_stranger_announces_takes_no_memory_from_others() {
+    // A JSON body counts four times, so a body of this length would take the whole budget.
+    const LENGTH: usize = 128 << 20;
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let address = &serving.address;
+    let announce = |line: &str| {
+        let mut stream = serving.connect();
+        let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {LENGTH}\r\n\r\n");
+        stream.write_all((head + "t").as_bytes()).expect("a request");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("an answer");
+        assert_eq!(std::str::from_utf8(&answer), Ok("HTTP/1.1 413"), "{line}");
+        stream
+    };
+    let _open = ["POST /login", "GET /login", "GET /healthz"].map(announce);
+    // The client announces no length, and the body never ends.
+    let mut endless = serving.connect();
+    let head = format!("POST /login HTTP/1.1\r\nhost: {address}\r\ntransfer-encoding: chunked\r\n\r\n");
+    endless.write_all((head + "1\r\nt\r\n").as_bytes()).expect("a request");
+    let begun = Instant::now();
+    let posted = serving.call("POST /api/messages", br#"{"text": "hello"}"#);
+    assert_eq!(posted.status, 201, "{posted:?}");
+    // A body that gets no memory waits for ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
 /// Sets the soft limit of open files of the running daemon. The limit is `many` more than the number of files that the
 /// daemon has open now.
 #[track_caller]

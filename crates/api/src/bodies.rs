@@ -3,8 +3,12 @@
 //! [`bound`] runs after the guard and before every route. It reserves memory for a body before the first byte is
 //! read, and reserves more if the body is JSON with many small values. It releases the memory when the request is
 //! answered. A handler can release memory earlier: it shrinks the [`Share`] in the request.
+//!
+//! A request that needs no token gets no share of this memory: a client without the token could otherwise announce a
+//! large body, never send it, and so keep the memory from all other clients. The body of such a request must be small.
 
 use crate::extract::is_content_type;
+use crate::guard::{LARGEST_OF_STRANGERS, needs_no_token};
 use crate::problem::Problem;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use axum::extract::{Request, State};
@@ -46,8 +50,16 @@ pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: 
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let form = Form::of(&request);
     let length = request.body().size_hint().exact().unwrap_or_default();
+    if needs_no_token(request.uri().path()) {
+        if length > LARGEST_OF_STRANGERS as u64 {
+            let detail = format!("the body of this request may have at most {LARGEST_OF_STRANGERS} bytes");
+            return Problem::too_large(detail).into_response();
+        }
+        // If the length is unknown, the handler of a login stops reading at the same bound.
+        return next.run(request).await;
+    }
+    let form = Form::of(&request);
     let needed = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(form.copies());
     let share = match budget.take(needed, MEMORY_WITHIN).await {
         Ok(share) => share,

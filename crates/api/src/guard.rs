@@ -25,6 +25,15 @@ use token::Tickets;
 const HEALTH: &str = "/healthz";
 const LOGIN: &str = "/login";
 
+/// Largest body of a request to a path that needs no token, in bytes. The bound is small, because the sender has not
+/// shown the token yet.
+pub(crate) const LARGEST_OF_STRANGERS: usize = 4 * 1024;
+
+/// Whether the guard passes requests to this path without the token.
+pub(crate) fn needs_no_token(path: &str) -> bool {
+    [HEALTH, LOGIN].contains(&path)
+}
+
 /// The guard of all routes, which decides whether a request may pass.
 #[derive(Debug)]
 pub struct Guard {
@@ -138,7 +147,7 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
     let is_openai = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let verdict = guard.judge(request.method(), request.uri(), request.headers());
     let mut response = match verdict {
-        Verdict::Pass if [HEALTH, LOGIN].contains(&request.uri().path()) => next.run(request).await,
+        Verdict::Pass if needs_no_token(request.uri().path()) => next.run(request).await,
         Verdict::Pass => match admit(request.extensions()).await {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.into_response(),

@@ -1,7 +1,7 @@
 //! The login of a browser: by a form that takes the token, or by a ticket from `polity view`. In both cases, the
 //! browser gets a cookie.
 
-use crate::guard::Guard;
+use crate::guard::{Guard, LARGEST_OF_STRANGERS};
 use crate::login_form::{Attempt, form};
 use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;
@@ -16,8 +16,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Largest body of a login, in bytes. The bound is small, because the sender has not shown the token yet.
-const LARGEST_LOGIN: usize = 4 * 1024;
 /// Lifetime of the cookie in the browser: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
 
@@ -63,7 +61,7 @@ pub(crate) fn routes(routes: &mut Routes) {
             .takes_content("application/x-www-form-urlencoded", schema)
             .gives_nothing(303, "The token was right; go to the page.")
             .gives_content(401, "The token was wrong; the form again.", "text/html", html())
-            .refuses(&[403, 500])
+            .refuses(&[403, 413, 500])
     });
     routes.add(Verb::Post, "/api/session", "openSession", open, |operation| {
         operation
@@ -95,7 +93,7 @@ async fn by_token(
     mut request: Request,
 ) -> Result<Response, Problem> {
     let guard = guard(&shared)?;
-    DefaultBodyLimit::max(LARGEST_LOGIN).apply(&mut request);
+    DefaultBodyLimit::max(LARGEST_OF_STRANGERS).apply(&mut request);
     match Form::<LoginForm>::from_request(request, &()).await {
         Ok(Form(given)) if guard.token().is(given.token.trim()) => welcome(guard, &headers),
         Ok(_) | Err(_) => Ok(form(Attempt::Wrong)),
