@@ -14,6 +14,7 @@ use crate::responses;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -184,13 +185,19 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
     // Attachments arrive in base64, which adds a third to their size.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
+    let too_large = || {
+        let message = format!("the body has more than {limit} bytes, or ended too early");
+        Problem::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > limit) {
+        // Without this check, the daemon would read a body up to the limit before it refuses the body.
+        return Err(too_large());
+    }
     let closed = |_| Problem::of_store(&polity_store::Error::Closed);
     // Keep the permit until the message is sent and the memory of the attachments is freed.
     let room = shared.bodies.acquire().await.map_err(closed)?;
-    let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
-        let message = format!("the body has more than {limit} bytes, or ended too early");
-        Problem::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
-    })?;
+    let body = axum::body::to_bytes(body, limit).await.map_err(|_| too_large())?;
     let Question { model, person, mut conversation, schema, task, previous, delivery } =
         read(route, body).await?;
     if let Some(schema) = &schema {

@@ -79,6 +79,7 @@ pub(super) fn router<S: ServerHandler>(
         let is_message = request.method() == Method::POST && is_json(&request);
         let (request, way) = match way(request).await {
             Ok(found) => found,
+            Err(refused) if is_message => return in_json_rpc(refused).await,
             Err(refused) => return refused,
         };
         let is_stream = request.method() == Method::GET;
@@ -105,13 +106,18 @@ enum Way {
     Session,
 }
 
-/// Decides how a request is served.
+/// Decides how a request is served. Returns an answer instead if the request is not served at all.
 async fn way(request: Request) -> Result<(Request, Way), Response> {
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > LARGEST_REQUEST) {
+        // The SDK would read the body up to the limit before it refuses the body.
+        let said = format!("the request has more than {LARGEST_REQUEST} bytes");
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, said).into_response());
+    }
     if request.headers().contains_key(SESSION) {
         return Ok((request, Way::Session));
     }
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if request.method() != Method::POST || length.is_none_or(|length: usize| length > LARGEST_BEGINNING) {
+    if request.method() != Method::POST || length.is_none_or(|length| length > LARGEST_BEGINNING) {
         return Ok((request, Way::Alone));
     }
     let (head, body) = request.into_parts();
