@@ -295,6 +295,54 @@ fn bodies_of_a_hundred_megabytes_are_refused() {
     finish_a_task(&serving);
 }
 
+/// Returns a JSON body of 256 MiB, compressed with gzip.
+fn compressed() -> Vec<u8> {
+    const BODY: &str = r#"printf '{"text": "'; head -c 268435456 /dev/zero | tr '\0' x; printf '"}'"#;
+    let gzip =
+        Command::new("sh").args(["-c", &format!("{{ {BODY}; }} | gzip -1")]).output().expect("a shell");
+    assert!(gzip.status.success(), "gzip: {}", String::from_utf8_lossy(&gzip.stderr));
+    gzip.stdout
+}
+
+#[test]
+fn compressed_bodies_are_refused() {
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let call = |line: &str, encoding: &str, body: &[u8]| {
+        let more = format!(
+            "content-type: application/json\r\ncontent-encoding: {encoding}\r\ncontent-length: {}\r\n\
+             connection: close\r\n",
+            body.len()
+        );
+        let mut stream = serving.connect();
+        stream.write_all(serving.head(line, &more).as_bytes()).expect("a request");
+        // Ignore an error. The daemon may close the connection before it has read the whole body.
+        let _ = stream.write_all(body);
+        answer_on(stream)
+    };
+    let bomb = compressed();
+    assert!(bomb.len() < 4 << 20, "{} bytes", bomb.len());
+    for line in [
+        "POST /api/messages",
+        "POST /api/artifacts?filename=a.json",
+        "POST /v1/chat/completions",
+        "POST /mcp",
+    ] {
+        serving.forget_peak();
+        let before = serving.resident();
+        let answer = call(line, "gzip", &bomb);
+        let added = serving.peak() - before;
+        let json = answer.json();
+        let code = json["error"].as_str().or(json["error"]["code"].as_str());
+        assert_eq!((answer.status, code), (415, Some("unsupported_media_type")), "{line}: {answer:?}");
+        assert!(answer.body.contains("content-encoding"), "{line}: {answer:?}");
+        assert!(answer.head.contains("accept-encoding: identity"), "{line}: {answer:?}");
+        assert!(added <= LITTLE_MEMORY, "{line}: {added} MiB");
+    }
+    // The name `identity` means that the body is not encoded.
+    let answer = call("POST /api/messages", "identity", br#"{"text": "hello"}"#);
+    assert_eq!(answer.status, 201, "{answer:?}");
+}
+
 #[test]
 fn json_of_a_hundred_thousand_levels_is_refused() {
     const DEPTH: usize = 100_000;

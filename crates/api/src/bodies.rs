@@ -2,7 +2,8 @@
 //!
 //! [`bound`] runs after the guard and before every route. It reserves memory for a body before the first byte is
 //! read, and reserves more if the body is JSON with many small values. It releases the memory when the request is
-//! answered. A handler can release memory earlier: it shrinks the [`Share`] in the request.
+//! answered. A handler can release memory earlier: it shrinks the [`Share`] in the request. Compressed bodies are
+//! refused.
 //!
 //! A request that needs no token gets no share of this memory: a client without the token could otherwise announce a
 //! large body, never send it, and so keep the memory from all other clients. The body of such a request must be small.
@@ -12,6 +13,7 @@ use crate::guard::{LARGEST_OF_STRANGERS, needs_no_token};
 use crate::problem::Problem;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
@@ -37,6 +39,8 @@ const COPIES_OF_FILE: usize = 2;
 /// How many copies of its parsed values a JSON body may have in memory. There are two, because some parsers first build
 /// a tree of all values, and then copy the needed values.
 const TREES: usize = 2;
+/// The name of the encoding that changes nothing.
+const IDENTITY: &str = "identity";
 /// If the length of a body is unknown, its memory is reserved in steps of this size, in bytes.
 const STEP: usize = 1 << 20;
 
@@ -49,6 +53,11 @@ pub(crate) fn budget() -> Budget {
 pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
+    }
+    if is_encoded(request.headers()) {
+        let detail = "the content-encoding of the body is not supported; send the body without an encoding";
+        // With this header, the answer names the only encoding that is supported (RFC 9110, section 15.5.16).
+        return ([(header::ACCEPT_ENCODING, IDENTITY)], Problem::unsupported(detail)).into_response();
     }
     let length = request.body().size_hint().exact().unwrap_or_default();
     if needs_no_token(request.uri().path()) {
@@ -81,6 +90,12 @@ pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: 
         Some(full) => refusal(*full).into_response(),
         None => response,
     }
+}
+
+/// Whether the headers declare that a body is encoded, for example compressed with gzip.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(IDENTITY.as_bytes()))
 }
 
 fn refusal(full: Full) -> Problem {

@@ -246,7 +246,7 @@ impl<'a> Operation<'a> {
             408 => "The body did not arrive in time.",
             409 => "The request conflicts with the current state.",
             413 => "The body is too large.",
-            415 => "The content type of the body is not supported.",
+            415 => "The content type or the encoding of the body is not supported.",
             416 => "The range is outside the content.",
             422 => "The rules refuse the request.",
             503 => "The data directory is unusable just now, the daemon is busy, or it is shutting down.",

@@ -69,7 +69,7 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     }
 
-    /// The body has a content type that the route does not accept.
+    /// The body has a content type that the route does not accept, or an encoding that no route accepts.
     pub(crate) fn unsupported(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
     }
