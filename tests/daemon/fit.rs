@@ -7,7 +7,8 @@ use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::json;
 
 use crate::support::database::Database;
-use crate::support::files::{PICTURE, files_below, from_data_url, holds_base64_of, write};
+use crate::support::files::{PICTURE, base64, files_below, from_data_url, holds_base64_of, write};
+use crate::support::serving::Serving;
 use crate::support::{app, events, home_with, json_lines, last_asked, run, service, text_of};
 
 /// Returns a PDF of one page with this text.
@@ -143,6 +144,48 @@ fn a_picture_with_too_many_pixels_is_told_with_size_and_limit() {
     for text in told_of(&json!({}), "large.bmp", &bitmap) {
         assert!(text.contains("12000 × 12000 像素") && text.contains("256.0 MB"), "{text}");
     }
+}
+
+/// Returns the example picture with a header that promises this many pixels in each direction.
+fn promising(edge: u32) -> Vec<u8> {
+    // The first chunk of a PNG begins at offset 12 with its type. Then come the width, the height and five more bytes. A
+    // checksum of all these bytes follows.
+    let mut picture = PICTURE.to_vec();
+    picture[16..20].copy_from_slice(&edge.to_be_bytes());
+    picture[20..24].copy_from_slice(&edge.to_be_bytes());
+    let checksum = !picture[12..29].iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))
+    });
+    picture[29..33].copy_from_slice(&checksum.to_be_bytes());
+    picture
+}
+
+#[test]
+fn a_picture_that_promises_billions_of_pixels_takes_little_memory_of_a_daemon() {
+    /// Maximum growth of the daemon's memory, in MiB. The pixels would take more than two gigabytes.
+    const LITTLE: u64 = 64;
+    let server = ScriptedServer::start(|_| Answer::say("seen"));
+    let polity = home_with(&server, &["text", "vision"]);
+    let serving = Serving::start(&polity);
+    let look = |picture: &[u8]| {
+        let url = format!("data:image/png;base64,{}", base64(picture));
+        let content =
+            json!([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]);
+        let body = json!({"model": "polity", "messages": [{"role": "user", "content": content}]});
+        let answer = serving.call("POST /v1/chat/completions", body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        last_asked(&server)
+    };
+    // The first picture makes the daemon allocate memory that it keeps for all later pictures.
+    assert_eq!(look(PICTURE).image_urls().len(), 1);
+    serving.forget_peak();
+    let before = serving.resident();
+    let asked = look(&promising(50_000));
+    let added = serving.peak() - before;
+    assert!(asked.image_urls().is_empty());
+    let text = asked.last_user_text();
+    assert!(text.contains("50000 × 50000 像素"), "{text}");
+    assert!(added <= LITTLE, "{added} MiB");
 }
 
 #[test]
