@@ -1,8 +1,9 @@
 //! Model servers that send too many bytes. Checks how much memory and processor time the daemon needs to read their
 //! answers.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use polity_tests::Polity;
@@ -25,32 +26,47 @@ const FAR_TOO_MUCH: usize = 256 << 20;
 /// Starts a server that answers every request with `begin`, and then repeats `again` until the client closes the
 /// connection or the answer has [`FAR_TOO_MUCH`] bytes. Returns the base URL of the server.
 fn server(content_type: &'static str, begin: Vec<u8>, again: Vec<u8>) -> String {
+    server_of(move |_, stream| flood(stream, content_type, &begin, &again))
+}
+
+/// Starts a server. For each connection, it reads one request, and calls `answer` with the first line of this request.
+/// Returns the base URL of the server.
+fn server_of(answer: impl Fn(&str, TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> String {
+    let answer = Arc::new(answer);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (begin, again) = (begin.clone(), again.clone());
+            let answer = Arc::clone(&answer);
             std::thread::spawn(move || {
+                let stream = stream.expect("a connection");
                 // Ignore the error: the daemon closes the connection when the answer exceeds its limit.
-                let _ = answer(stream.expect("a connection"), content_type, &begin, &again);
+                let _ = asked(&stream).and_then(|line| answer(&line, stream));
             });
         }
     });
     url
 }
 
-fn answer(stream: TcpStream, content_type: &str, begin: &[u8], again: &[u8]) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut line, mut length) = (String::new(), 0);
+/// Reads a request. Returns its first line.
+fn asked(stream: &TcpStream) -> std::io::Result<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    reader.read_line(&mut first)?;
     while line != "\r\n" {
         line.clear();
-        reader.read_line(&mut line)?;
+        if reader.read_line(&mut line)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().expect("a length");
         }
     }
     reader.read_exact(&mut vec![0; length])?;
-    let mut stream = stream;
+    Ok(first)
+}
+
+fn flood(mut stream: TcpStream, content_type: &str, begin: &[u8], again: &[u8]) -> std::io::Result<()> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes())?;
     stream.write_all(begin)?;
@@ -91,7 +107,6 @@ fn event(delta: &Value) -> String {
 
 /// Makes [`AT_ONCE`] requests at the same time. Checks that the daemon's memory grows by at most `most` MiB, and that
 /// each request ends with one of the errors in `expected`.
-#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn check_flood(
     what: &str,
     most: u64,
@@ -100,7 +115,13 @@ fn check_flood(
     again: Vec<u8>,
     expected: &[&str],
 ) {
-    let (_polity, serving) = daemon(&server(content_type, begin, again), &json!({}));
+    check_flood_of(&server(content_type, begin, again), what, most, expected);
+}
+
+/// Does the same as [`check_flood`], with the server at this base URL.
+#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
+fn check_flood_of(base_url: &str, what: &str, most: u64, expected: &[&str]) {
+    let (_polity, serving) = daemon(base_url, &json!({}));
     // Make one request before the measurement: when the daemon answers for the first time, it allocates memory that it
     // keeps for all later answers.
     serving.call("GET /api/services", b"");
@@ -147,6 +168,25 @@ fn endless_tiny_calls_take_little_memory() {
 fn a_whole_answer_of_tiny_values_takes_little_memory() {
     let begin = b"{\"choices\":[{\"message\":{\"content\":\"x\",\"y\":[".to_vec();
     check_flood("whole", LITTLE, "application/json", begin, b"{\"a\":0},".repeat(1_000), &[TOO_MUCH]);
+}
+
+#[test]
+fn a_list_of_models_of_tiny_values_takes_little_memory() {
+    const REFUSAL: &str = "{\"error\":{\"message\":\"model 'm' not found\"}}";
+    // The list has fewer bytes than the daemon reads at most, so only the number of its values is too large.
+    let list = format!("{{\"data\":[{}{{\"id\":\"a\"}}]}}", "{\"a\":0},".repeat((8 << 20) / 8 - 100));
+    let url = server_of(move |line, mut stream| {
+        if line.starts_with("GET /v1/models ") {
+            return flood(stream, "application/json", list.as_bytes(), &[]);
+        }
+        write!(
+            stream,
+            "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            REFUSAL.len()
+        )?;
+        stream.write_all(REFUSAL.as_bytes())
+    });
+    check_flood_of(&url, "a list of models", LITTLE, &["model 'm' not found"]);
 }
 
 /// Sends an answer that consists of this many lines with this many bytes of text each. Returns how much processor time

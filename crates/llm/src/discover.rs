@@ -3,6 +3,7 @@
 use crate::client::{Roots, http_client};
 use futures::stream::FuturesOrdered;
 use futures::{Stream, StreamExt};
+use polity_bounds::Weigher;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use strum::VariantArray;
 
 /// Longest list of models that discovery reads, in bytes.
 const MAX_LIST: usize = 1024 * 1024;
+/// Maximum memory that the parsed JSON of a list may take, in bytes. The memory is not measured but estimated.
+const MAX_PARSED: usize = 16 * 1024 * 1024;
 
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,10 +167,10 @@ async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<Str
     if !response.status().is_success() {
         return None;
     }
-    let mut body = Vec::new();
+    let (mut body, mut weigher) = (Vec::new(), Weigher::default());
     while let Some(chunk) = response.chunk().await.ok()? {
         body.extend_from_slice(&chunk);
-        if body.len() > MAX_LIST {
+        if body.len() > MAX_LIST || weigher.add(&chunk) > MAX_PARSED {
             return None;
         }
     }
@@ -256,6 +259,20 @@ mod tests {
         let base_url = candidates[3].1.clone();
         let expect = Found { server: ServerKind::Vllm, base_url, models: vec!["qwen".to_owned()] };
         assert_eq!(discover_among(candidates, Duration::from_secs(60)).await, [expect]);
+    }
+
+    #[tokio::test]
+    async fn a_list_of_too_many_values_is_not_read() {
+        let list = |values: usize| -> &'static str {
+            let values = r#"{"a":0},"#.repeat(values);
+            format!(r#"{{"object":"list","data":[{{"id":"qwen"}}],"x":[{values}0]}}"#).leak()
+        };
+        let found = async |values: usize| {
+            let candidates = [(ServerKind::Ollama, server(Some(list(values))).await)];
+            discover_among(candidates, Duration::from_secs(60)).await.len()
+        };
+        assert_eq!(found(1_000).await, 1);
+        assert_eq!(found(100_000).await, 0);
     }
 
     #[tokio::test]

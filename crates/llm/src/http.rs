@@ -33,7 +33,7 @@ use transport::{Answered, Pieces, Slot, Transport};
 ///
 /// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts
 /// limit how long the call takes. An answer may have at most 32 MiB. All answers that arrive at the same time may
-/// take at most 256 MiB of memory together.
+/// take at most 256 MiB of memory together. This includes the lists of models with which failures are explained.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     answers: Budget,
@@ -129,7 +129,7 @@ impl ChatModel for HttpModel {
                 Ok(reply) => Ok(reply),
                 Err(failure) => {
                     let client = self.client(endpoint)?;
-                    Err(explain::explain(client, endpoint, failure).await)
+                    Err(explain::explain(client, self.answers.clone(), endpoint, failure).await)
                 }
             }
         })

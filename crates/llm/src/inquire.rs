@@ -7,12 +7,20 @@ use crate::endpoint::Endpoint;
 use crate::network::network_error;
 use crate::scrub::scrub;
 use crate::target::{Target, misconfigured};
+use polity_bounds::{Budget, Full, Weigher};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
 
 /// Longest answer, in bytes. This is enough, because the longest lists of models have about a megabyte.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Maximum memory that the parsed JSON of an answer may take, in bytes. The memory is not measured but estimated. This is
+/// enough for a list of hundreds of models with all their properties.
+const MAX_PARSED: usize = 32 * 1024 * 1024;
+/// Maximum memory for all answers that arrive at the same time, in bytes, if the inquirer has a budget of its own.
+const ALL_ANSWERS: usize = 8 * MAX_PARSED;
+/// How long an answer waits for memory that other answers use.
+const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A question to a server about itself.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +47,8 @@ impl Question<'_> {
 #[derive(Clone, Debug)]
 pub struct Inquirer {
     client: reqwest::Client,
+    /// The memory for all answers that arrive at the same time.
+    answers: Budget,
 }
 
 impl Inquirer {
@@ -48,19 +58,20 @@ impl Inquirer {
     ///
     /// Fails if the system's TLS cannot be set up.
     pub fn new(connect: Duration) -> Result<Self, SetupError> {
-        Ok(Self { client: http_client(connect, Roots::Machine)? })
+        Ok(Self::with(http_client(connect, Roots::Machine)?, Budget::new(ALL_ANSWERS)))
     }
 
-    /// Creates an inquirer that uses the connections of an existing client.
-    pub(crate) fn with(client: reqwest::Client) -> Self {
-        Self { client }
+    /// Creates an inquirer that uses the connections of an existing client and the memory of an existing budget.
+    pub(crate) fn with(client: reqwest::Client, answers: Budget) -> Self {
+        Self { client, answers }
     }
 
     /// Asks a question and returns the JSON of the answer. `budget` limits the time for the whole exchange.
     ///
     /// # Errors
     ///
-    /// Fails if no server answers in time, or if the answer has a failing status, is not JSON, or is longer than 8 MiB.
+    /// Fails if no server answers in time, or if the answer has a failing status, is not JSON, is longer than 8 MiB, or
+    /// would take too much memory once it is parsed.
     pub async fn ask(
         &self,
         endpoint: &Endpoint,
@@ -90,13 +101,22 @@ impl Inquirer {
         let lost = |error: reqwest::Error| network_error(&error, &target.secrets);
         let mut response = request.headers(target.headers().clone()).send().await.map_err(lost)?;
         let status = response.status();
-        let mut body = Vec::new();
+        let in_answer = |failure: Failure| failed(failure, Some(status.as_u16()), &target.secrets);
+        let crowded = |_: Full| {
+            let message =
+                "no memory for the answer: too many large answers arrive at the same time".to_owned();
+            in_answer(Failure { kind: FailureKind::Passing, message })
+        };
+        let share = self.answers.take(0, MEMORY_WITHIN).await.map_err(crowded)?;
+        let (mut body, mut weigher) = (Vec::new(), Weigher::default());
         while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if body.len() + chunk.len() > MAX_ANSWER {
-                let message = format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024);
-                let failure = Failure { kind: FailureKind::NotAnAnswer, message };
-                return Err(failed(failure, Some(status.as_u16()), &target.secrets));
+            let weight = weigher.add(&chunk);
+            if body.len() + chunk.len() > MAX_ANSWER || weight > MAX_PARSED {
+                let most = MAX_ANSWER / 1024 / 1024;
+                let message = format!("an answer of more than {most} MiB, or with too many values");
+                return Err(in_answer(Failure { kind: FailureKind::NotAnAnswer, message }));
             }
+            share.grow(weight, MEMORY_WITHIN).await.map_err(crowded)?;
             body.extend_from_slice(&chunk);
         }
         let text = String::from_utf8_lossy(&body);
@@ -111,7 +131,7 @@ impl Inquirer {
                 Err(_) => not_an_answer(&text),
             }
         };
-        Err(failed(failure, Some(status.as_u16()), &target.secrets))
+        Err(in_answer(failure))
     }
 }
 
@@ -206,6 +226,7 @@ mod tests {
             )
             .route("/v1/page", get(async || "<!doctype html><title>Login</title>"))
             .route("/v1/moved", get(async || (StatusCode::FOUND, [("location", "http://a.example/")])))
+            .route("/v1/values", get(async || format!("[{}0]", r#"{"a":0},"#.repeat(100_000))))
             .route("/v1/endless", get(async move || Body::from_stream(endless()).into_response()))
             .route("/v1/hangs", get(async || pending::<&'static str>().await));
         let endpoint = serve(router).await;
@@ -217,6 +238,7 @@ mod tests {
         check("key", FailureKind::Unauthorized, "bad [key]").await;
         check("page", FailureKind::NotAnAnswer, "Login").await;
         check("moved", FailureKind::Misconfigured, "redirects").await;
+        check("values", FailureKind::NotAnAnswer, "too many values").await;
         check("endless", FailureKind::NotAnAnswer, "more than 8 MiB").await;
         check("nothing", FailureKind::Refused, "404").await;
         let inquirer = Inquirer::new(LONG).unwrap();

@@ -4,6 +4,7 @@
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
 use crate::inquire::{Inquirer, Question};
+use polity_bounds::Budget;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -14,8 +15,15 @@ const NAMED: usize = 5;
 
 /// Adds the cause to a failure, if the server's list of models shows the cause. Otherwise returns the failure
 /// unchanged.
-pub(super) async fn explain(client: reqwest::Client, endpoint: &Endpoint, failure: CallError) -> CallError {
-    let inquirer = Inquirer::with(client);
+///
+/// The answers of the server take their memory from the budget `answers`.
+pub(super) async fn explain(
+    client: reqwest::Client,
+    answers: Budget,
+    endpoint: &Endpoint,
+    failure: CallError,
+) -> CallError {
+    let inquirer = Inquirer::with(client, answers);
     let found = tokio::time::timeout(BUDGET, cause(&inquirer, endpoint, &failure)).await;
     match found {
         Ok(Some((kind, message))) => CallError { kind, message, ..failure },
