@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 /// The longest text that an error carries, in bytes.
 const MAX_TEXT: usize = 2_048;
+/// The longest name that an error carries, in bytes.
+const MAX_NAME: usize = 200;
 /// The longest run of base64 characters that stays as it is, in bytes. Words, codes and ids are shorter than this, so
 /// they stay. Media are longer, so they are shortened.
 const MAX_RUN: usize = 48;
@@ -37,12 +39,22 @@ const PLACEHOLDERS: &[&str] = &[
 
 /// Removes keys and long runs of base64 characters from a text, and limits its length.
 pub(crate) fn scrub(text: &str, secrets: &[SecretString]) -> String {
+    shorten(cut_runs(&without(text, secrets)), MAX_TEXT)
+}
+
+/// Removes keys from a name that a server has chosen, and limits its length. Does not shorten runs of base64 characters,
+/// because names of models may be such runs.
+pub(crate) fn scrub_name(name: &str, secrets: &[SecretString]) -> String {
+    shorten(without(name, secrets), MAX_NAME)
+}
+
+fn without(text: &str, secrets: &[SecretString]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().map(SecretString::expose_secret).filter(|secret| secret.len() >= MIN_SECRET)
     {
         replace(&mut text, secret);
     }
-    shorten(cut_runs(&text))
+    text
 }
 
 pub(crate) fn replace(text: &mut String, secret: &str) {
@@ -122,9 +134,9 @@ fn is_base64(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=' | '-' | '_')
 }
 
-fn shorten(mut text: String) -> String {
-    if text.len() > MAX_TEXT {
-        text.truncate(text.floor_char_boundary(MAX_TEXT - '…'.len_utf8()));
+fn shorten(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most - '…'.len_utf8()));
         text.push('…');
     }
     text

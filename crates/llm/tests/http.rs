@@ -628,7 +628,13 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_the_error() {
 
 /// Starts a server that answers chats and lists its models only below `/v1`.
 async fn below_v1(status: StatusCode, refusal: &'static str) -> String {
-    let models = json!({"object": "list", "data": [{"id": "a"}, {"id": "b"}]});
+    listing(&["a", "b"], status, refusal).await
+}
+
+/// Does the same as [`below_v1`], with models of these names.
+async fn listing(names: &[&str], status: StatusCode, refusal: &'static str) -> String {
+    let models: Vec<Value> = names.iter().map(|name| json!({"id": name})).collect();
+    let models = json!({"object": "list", "data": models});
     let router = Router::new()
         .route("/v1/models", get(async move || axum::Json(models)))
         .route("/v1/chat/completions", post(async move || (status, refusal)));
@@ -660,4 +666,18 @@ async fn a_missing_model_is_told_with_the_models_that_there_are() {
     let error =
         call(&Endpoint::new(below_v1(StatusCode::BAD_REQUEST, refusal).await, "x")).await.unwrap_err();
     assert_eq!(error.to_string(), "no model is loaded: No models loaded; the server has \"a\", \"b\"");
+}
+
+#[tokio::test]
+async fn names_of_models_bring_neither_the_key_nor_a_long_text_into_the_error() {
+    let refusal = r#"{"error":{"message":"model 'x' not found"}}"#;
+    let long = "a long name ".repeat(1 << 17);
+    let plain = "someone/a-model-whose-name-is-long-but-not-too-long-32B-GGUF-Q4_K_M";
+    let base_url = listing(&["m-sk-very-secret", plain, &long, "b"], StatusCode::NOT_FOUND, refusal).await;
+    let endpoint = Endpoint { api_key: "sk-very-secret".to_owned().into(), ..Endpoint::new(&base_url, "x") };
+    let error = call(&endpoint).await.unwrap_err();
+    let begin = format!("model 'x' not found; the server has \"m-[key]\", {plain:?}, \"a long name a long");
+    assert!(error.message.starts_with(&begin), "{error}");
+    assert!(error.message.ends_with("…\", \"b\""), "{error}");
+    assert!(error.message.len() < 500, "{} bytes", error.message.len());
 }

@@ -4,7 +4,10 @@
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
 use crate::inquire::{Inquirer, Question};
+use crate::scrub::scrub_name;
+use crate::target::Target;
 use polity_bounds::Budget;
+use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -59,8 +62,11 @@ async fn cause(
         return None;
     }
     let models = models(inquirer, endpoint, &endpoint.base_url).await.unwrap_or_default();
+    // If the secrets cannot be read, no request was sent, so the server knows none of them.
+    let target = Target::resolve(endpoint, |name| std::env::var(name).ok());
+    let secrets = target.map(|target| target.secrets).unwrap_or_default();
     let said = failure.message.trim_end_matches('.');
-    Some((failure.kind, format!("{said}; {}", named(&models))))
+    Some((failure.kind, format!("{said}; {}", named(&models, &secrets))))
 }
 
 /// Returns whether the path of the base URL may be the cause of the failure: the server may be a model server, but the
@@ -104,8 +110,10 @@ async fn models(inquirer: &Inquirer, endpoint: &Endpoint, base_url: &str) -> Opt
     Some(entries.iter().filter_map(name).collect())
 }
 
-fn named(models: &[String]) -> String {
-    let shown: Vec<String> = models.iter().take(NAMED).map(|model| format!("{model:?}")).collect();
+/// Names some models of a server. The server chooses the names, so a name may be very long or contain a secret.
+fn named(models: &[String], secrets: &[SecretString]) -> String {
+    let shown = |model: &String| format!("{:?}", scrub_name(model, secrets));
+    let shown: Vec<String> = models.iter().take(NAMED).map(shown).collect();
     match (shown.is_empty(), models.len() > NAMED) {
         (true, _) => "the server lists no models".to_owned(),
         (false, false) => format!("the server has {}", shown.join(", ")),
