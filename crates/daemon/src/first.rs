@@ -16,8 +16,8 @@ use crate::signals::Interruption;
 use polity_disk::write_private;
 use polity_llm::{Inquirer, discover_unusable};
 use polity_registry::{
-    Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, language_is_chosen,
-    with_language,
+    Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, config_text,
+    language_is_chosen, with_language,
 };
 use polity_rehearsal::SCHEME;
 use polity_society::text::{TextKey, Texts};
@@ -102,18 +102,17 @@ pub(crate) async fn run() -> Result<u8, Failure> {
         }
     }
     let path = directory.join(APP);
-    let before = text_of(&path).unwrap_or_else(|| polity_registry::DEFAULT_SETTINGS.to_owned());
     let used = current.settings.language;
-    if let Some(language) = locale.filter(|language| *language != used && !language_is_chosen(&before)) {
-        let question = texts.fill(TextKey::FirstLanguage, &[("path", &path.display().to_string())]);
-        if let Some(with_own) = with_language(&before, language)
-            // Nothing is written at the end of the input, because nobody has answered.
-            && let Some(line) = person.answers(&question).await?
-        {
-            // A no is written too, so that the question is not asked again.
-            let text = if words::is_yes(&line) { Some(with_own) } else { with_language(&before, used) };
-            files.extend(text.map(|text| (path, text)));
-        }
+    let question = texts.fill(TextKey::FirstLanguage, &[("path", &path.display().to_string())]);
+    if let Some(language) = locale.filter(|language| *language != used)
+        && let Some(before) = settings_text(&path).filter(|text| !language_is_chosen(text))
+        && let Some(with_own) = with_language(&before, language)
+        // Nothing is written at the end of the input, because nobody has answered.
+        && let Some(line) = person.answers(&question).await?
+    {
+        // A no is written too, so that the question is not asked again.
+        let text = if words::is_yes(&line) { Some(with_own) } else { with_language(&before, used) };
+        files.extend(text.map(|text| (path, text)));
     }
     write(&directory, &files, &texts)?;
 
@@ -178,8 +177,16 @@ async fn tell_nothing_found(texts: &Texts) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text_of(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok()
+/// Returns the text of `app.json`, or the default text if there is no such file. Returns `None` if the file cannot be
+/// read, because polity must not replace such a file.
+fn settings_text(path: &Path) -> Option<String> {
+    match config_text(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(polity_registry::DEFAULT_SETTINGS.to_owned())
+        }
+        Err(_) => None,
+    }
 }
 
 /// Writes each file atomically. If a path is a symbolic link, the target of the link is written and the link stays.
@@ -253,5 +260,21 @@ mod tests {
         let command = "  polity run \"Name the best reasons for and against.\"";
         let text = format!("You can begin with one of these:\n{command}");
         assert_eq!(broken_at(&text, 20), format!("You can begin with\none of these:\n{command}"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_read_are_not_taken_for_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(APP);
+        assert_eq!(settings_text(&path).as_deref(), Some(polity_registry::DEFAULT_SETTINGS));
+        fs::write(&path, "{}").unwrap();
+        assert_eq!(settings_text(&path).as_deref(), Some("{}"));
+        fs::write(&path, [0xFF]).unwrap();
+        assert_eq!(settings_text(&path), None);
+        fs::File::create(&path).unwrap().set_len(5 << 20).unwrap();
+        assert_eq!(settings_text(&path), None);
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(settings_text(&path), None);
     }
 }

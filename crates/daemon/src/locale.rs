@@ -1,8 +1,7 @@
 //! The language of the person, as far as the environment names it.
 
-use polity_registry::language_is_chosen;
+use polity_registry::{config_text, language_is_chosen};
 use polity_society::text::Language;
-use std::fs;
 use std::path::Path;
 
 /// Returns the language that the locale of this process names; nothing if it names none.
@@ -14,7 +13,7 @@ pub(crate) fn language() -> Option<Language> {
 /// default is not the language of the person.
 pub(crate) fn unchosen(config_dir: &Path) -> Option<String> {
     let path = config_dir.join("app.json");
-    let is_chosen = || fs::read_to_string(&path).is_ok_and(|text| language_is_chosen(&text));
+    let is_chosen = || config_text(&path).is_ok_and(|text| language_is_chosen(&text));
     if language() != Some(Language::En) || Language::default() != Language::Zh || is_chosen() {
         return None;
     }

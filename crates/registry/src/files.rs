@@ -14,12 +14,21 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// The default `app.json`: every setting with its default value, and comments.
 pub const DEFAULT_SETTINGS: &str = include_str!("../../../config/app.json");
 
-/// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
+/// Reads the text of a configuration file.
 ///
 /// Follows symbolic links. Tools that manage configuration files replace the files by links, and Kubernetes does the
 /// same when it mounts a ConfigMap.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is no regular file, is longer than 4 MiB, or is not UTF-8.
+pub fn config_text(path: &Path) -> io::Result<String> {
+    read_text(path, Links::Followed, MAX_BYTES)
+}
+
+/// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
-    match read_text(path, Links::Followed, MAX_BYTES) {
+    match config_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Problem {

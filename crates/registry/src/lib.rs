@@ -45,7 +45,7 @@ mod show_tools;
 mod watch;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
-pub use files::{DEFAULT_SETTINGS, WriteDefaultsError, write_defaults};
+pub use files::{DEFAULT_SETTINGS, WriteDefaultsError, config_text, write_defaults};
 pub use language::{language_is_chosen, with_language};
 pub use problem::{Place, Problem, Severity};
 pub use prompts::{Prompts, ToolText, built_in_texts};

@@ -2,6 +2,7 @@
 
 use super::report::{Mended, Section};
 use polity_probe::{Correction, Edited, Field, Finding, edit};
+use polity_registry::config_text;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(super) fn plan(config_dir: &Path, corrections: &[Correction]) -> Result<Plan
         let edited = Edited { text: String::new(), changes: Vec::new() };
         return Ok(Plan { path, before: String::new(), edited });
     }
-    let before = fs::read_to_string(&path).map_err(|error| failed(&error.to_string()))?;
+    let before = config_text(&path).map_err(|error| failed(&error.to_string()))?;
     let edited = edit(&before, corrections).map_err(|error| failed(&error.to_string()))?;
     Ok(Plan { path, before, edited })
 }
@@ -76,7 +77,7 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
     unfinished.push(format!(".{}.new", std::process::id()));
     let unfinished = Path::new(&unfinished);
     let written = write(unfinished, permissions, after).and_then(|()| {
-        if fs::read_to_string(&path)? != before {
+        if config_text(&path)? != before {
             return Err(io::Error::other("somebody else has just changed the file"));
         }
         fs::rename(unfinished, &path)
@@ -122,6 +123,26 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_polity_does_not_read_is_not_corrected() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let correction =
+            Correction { service: "one".to_owned(), input: None, output: None, context_window: Some(8_192) };
+        let check = |expect: &str| {
+            let Err(finding) = plan(dir.path(), std::slice::from_ref(&correction)) else {
+                panic!("there is a plan: {expect}");
+            };
+            assert!(finding.what.ends_with(expect), "{}", finding.what);
+        };
+        fs::write(&path, " ".repeat(5 << 20)).unwrap();
+        check("it is longer than 4194304 bytes");
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        check("it is not a regular file");
+        assert!(replace(&path, "before", "after").is_err());
     }
 
     #[test]
