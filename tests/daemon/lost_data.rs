@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use polity_tests::{Answer, Polity, Running, ScriptedServer};
+use polity_tests::{Answer, Layer, Order, Polity, Running, ScriptedServer};
 use serde_json::json;
 
 use crate::support::database::Database;
@@ -195,6 +195,28 @@ fn a_second_daemon_is_refused_although_the_files_of_the_first_are_removed() {
     running.terminate();
     running.wait().expect_code(0);
     run(&polity, &["hello"]).expect_code(0);
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_data_directory_that_cannot_be_locked_itself_is_noted_in_the_log() {
+    /// The error number of a network file system without locks.
+    const NO_LOCKS: i64 = 37;
+    const WARNING: &str = "cannot lock the data directory itself";
+    let (_server, mut polity) = answering();
+    polity.set_env("POLITY_LOG", "warn");
+    let layer = Layer::below(&mut polity);
+    layer.order(Order::Lock, NO_LOCKS);
+    let (running, ..) = serve(&polity);
+    running.stderr_line(WARNING);
+    // The lock on the lock file still keeps a second daemon out.
+    let second = polity.run(&["serve", "--listen", "127.0.0.1:0", "--data", "data"]).expect_code(2);
+    assert!(second.stderr.contains("another polity is using"), "{}", second.stderr);
+    running.terminate();
+    running.wait().expect_code(0);
+    layer.order(Order::Lock, 0);
+    let ended = run(&polity, &["hello"]).expect_code(0);
+    assert!(!ended.stderr.contains(WARNING), "{}", ended.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::process::{Polity, layer};
 
 /// How many numbers the control file contains.
-const WORDS: u64 = 7;
+const WORDS: u64 = 8;
 /// Index of the number that counts the failed calls. The library itself writes this number.
 const REFUSED: u64 = 6;
 /// Maximum wait until as many calls have failed as a test expects.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     /// Make every write to a file fail with this error number. The number 0 lets writes succeed again. The same holds
-    /// for `Change`, `Sync` and `Descriptor`.
+    /// for `Change`, `Sync`, `Descriptor` and `Lock`.
     Write = 0,
     /// Make certain calls fail: those that create, rename or remove a file or directory, and those that open a file for
     /// writing.
@@ -32,6 +32,8 @@ pub enum Order {
     Wall = 4,
     /// Shift the monotonic clock by this many nanoseconds.
     Count = 5,
+    /// Make every lock of a directory fail.
+    Lock = 7,
 }
 
 /// The library of `tests/layer`, loaded into all later commands of a [`Polity`] home.

@@ -124,6 +124,14 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     make_private(&path).map_err(unusable)?;
     match locked(|| Lock::take(&path), || std::thread::sleep(BETWEEN_TRIES)) {
         Ok(lock) => {
+            if let Some(error) = lock.weakness() {
+                tracing::warn!(
+                    %error,
+                    data = %path.display(),
+                    "cannot lock the data directory itself; while polity runs, nobody may remove its polity.lock, \
+                     because a second polity could then start"
+                );
+            }
             remove_stale_note(&path).map_err(unusable)?;
             Ok(DataDirectory { path, _lock: lock })
         }

@@ -16,8 +16,8 @@ pub const LOCK: &str = "polity.lock";
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
-    /// `None` if directories cannot be locked, as on some network file systems.
-    _directory: Option<File>,
+    /// An error if directories cannot be locked, as on some network file systems.
+    directory: io::Result<File>,
 }
 
 impl Lock {
@@ -35,10 +35,16 @@ impl Lock {
             Ok(directory)
         });
         match locked {
-            Ok(directory) => Ok(Self { _file: file, _directory: Some(directory) }),
+            Ok(directory) => Ok(Self { _file: file, directory: Ok(directory) }),
             Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-            Err(TryLockError::Error(_)) => Ok(Self { _file: file, _directory: None }),
+            Err(TryLockError::Error(error)) => Ok(Self { _file: file, directory: Err(error) }),
         }
+    }
+
+    /// Returns why the directory itself could not be locked, or `None` if it is locked. If it is not locked, somebody who
+    /// removes the lock file lets a second process in.
+    pub fn weakness(&self) -> Option<&io::Error> {
+        self.directory.as_ref().err()
     }
 }
 

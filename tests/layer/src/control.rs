@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
     /// Writes to files below the root fail with this error number. If the number is 0, they succeed. The same holds for
-    /// `Change`, `Sync` and `Descriptor`.
+    /// `Change`, `Sync`, `Descriptor` and `Lock`.
     Write,
     /// Calls fail with this error number if they create, rename or remove a file below the root, or open it for
     /// writing.
@@ -24,12 +24,14 @@ pub(crate) enum Word {
     Wall,
     /// How much the monotonic clocks run ahead, in nanoseconds.
     Count,
-    /// Number of calls that have failed because of the orders above.
+    /// Number of calls that have failed because of the orders to make calls fail.
     Refused,
+    /// Locks of directories fail with this error number.
+    Lock,
 }
 
 /// How many numbers the file contains.
-const WORDS: usize = 7;
+const WORDS: usize = 8;
 
 type Words = [AtomicI64; WORDS];
 

@@ -94,6 +94,28 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
     unsafe { real(domain, kind, protocol) }
 }
 
+/// Returns whether a descriptor is an open directory.
+fn is_directory(descriptor: c_int) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is valid for one `stat`. If the call succeeds, it has written the whole value.
+    unsafe {
+        libc::fstat(descriptor, found.as_mut_ptr()) == 0
+            && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn flock(descriptor: c_int, operation: c_int) -> c_int {
+    let real = real!(c"flock" as unsafe extern "C" fn(c_int, c_int) -> c_int);
+    if is_directory(descriptor)
+        && let Some(error) = refusal(Word::Lock)
+    {
+        return fail(error);
+    }
+    // SAFETY: the arguments come unchanged from the caller.
+    unsafe { real(descriptor, operation) }
+}
+
 /// Does the work of the functions that write to a file or to a socket; `call` makes the real call.
 ///
 /// `place` is the byte offset in the file; `None` stands for the current position of the descriptor.
