@@ -2,7 +2,7 @@
 //! second show it, so that the person does not take them for stuck.
 
 use super::foot::{can_move, columns};
-use super::meter::redraw;
+use super::meter::{passed_in_words, redraw};
 use super::terminal::harmless;
 use super::text::{clipped, one_line};
 use anstream::adapter::strip_str;
@@ -153,8 +153,7 @@ async fn redraw_each_second(shown: Arc<Mutex<Shown>>, begun: Instant) {
 
 /// Formats the line. If it is too wide for the terminal, the words are cut, so that the time stays visible.
 fn line(doing: &str, passed: Duration, columns: usize) -> String {
-    let passed = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
-    let time = polity_view::elapsed(0, passed).map_or_else(String::new, |time| format!(" … {time}"));
+    let time = passed_in_words(passed);
     let words = cut(doing, columns.saturating_sub(time.width()));
     cut(&format!("{words}{time}"), columns)
 }

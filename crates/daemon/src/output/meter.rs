@@ -1,4 +1,4 @@
-//! A progress line on a terminal for transfers that take a long time.
+//! A progress line on a terminal for transfers that take a long time. It also shows for how long a transfer has lasted.
 
 use super::text::bytes;
 use std::io::{IsTerminal, Write};
@@ -15,6 +15,7 @@ pub(crate) struct Meter {
     what: String,
     total: Option<u64>,
     watched: bool,
+    begun: Instant,
     said: Mutex<LastUpdate>,
 }
 
@@ -26,9 +27,10 @@ struct LastUpdate {
 impl Meter {
     /// Creates a meter with a title and, if it is known, the total number of bytes.
     pub(crate) fn new(what: &str, total: Option<u64>) -> Self {
-        let said = LastUpdate { next: Instant::now() + PATIENCE, anything: false };
+        let begun = Instant::now();
+        let said = LastUpdate { next: begun + PATIENCE, anything: false };
         let what = super::terminal::harmless(&super::text::one_line(what, 60)).into_owned();
-        Self { what, total, watched: std::io::stderr().is_terminal(), said: Mutex::new(said) }
+        Self { what, total, watched: std::io::stderr().is_terminal(), begun, said: Mutex::new(said) }
     }
 
     /// Updates the line, unless the last update was less than [`PERIOD`] ago.
@@ -42,7 +44,7 @@ impl Meter {
             return;
         }
         *said = LastUpdate { next: now + PERIOD, anything: true };
-        redraw(&line(&self.what, done, self.total));
+        redraw(&line(&self.what, done, self.total, now.duration_since(self.begun)));
     }
 }
 
@@ -61,13 +63,21 @@ pub(super) fn redraw(line: &str) {
     let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
 
-fn line(what: &str, done: u64, total: Option<u64>) -> String {
+fn line(what: &str, done: u64, total: Option<u64>, passed: Duration) -> String {
+    let time = passed_in_words(passed);
     match total {
         Some(total) if total > 0 => {
-            format!("{what}: {} of {} ({} %)", bytes(done), bytes(total), done.saturating_mul(100) / total)
+            let percent = done.saturating_mul(100) / total;
+            format!("{what}: {} of {} ({percent} %){time}", bytes(done), bytes(total))
         }
-        Some(_) | None => format!("{what}: {}", bytes(done)),
+        Some(_) | None => format!("{what}: {}{time}", bytes(done)),
     }
+}
+
+/// Returns the end of a line that shows how much time has passed. It is empty in the first second.
+pub(super) fn passed_in_words(passed: Duration) -> String {
+    let passed = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
+    polity_view::elapsed(0, passed).map_or_else(String::new, |time| format!(" … {time}"))
 }
 
 #[cfg(test)]
@@ -76,8 +86,12 @@ mod tests {
 
     #[test]
     fn lines() {
-        assert_eq!(line("a.png", 1_500, Some(3_000)), "a.png: 1.5 kB of 3.0 kB (50 %)");
-        assert_eq!(line("a.png", 0, Some(0)), "a.png: 0 bytes");
-        assert_eq!(line("tasks", 12, None), "tasks: 12 bytes");
+        let check = |what: &str, done: u64, total: Option<u64>, millis: u64, expect: &str| {
+            assert_eq!(line(what, done, total, Duration::from_millis(millis)), expect);
+        };
+        check("a.png", 1_500, Some(3_000), 999, "a.png: 1.5 kB of 3.0 kB (50 %)");
+        check("a.png", 1_500, Some(3_000), 2_500, "a.png: 1.5 kB of 3.0 kB (50 %) … 2 s");
+        check("a.png", 0, Some(0), 0, "a.png: 0 bytes");
+        check("tasks", 12, None, 61_000, "tasks: 12 bytes … 1 min 1 s");
     }
 }
