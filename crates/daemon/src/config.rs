@@ -14,6 +14,10 @@ use std::time::Duration;
 /// refuses at once. The search takes the whole time only if a program accepts the connection and then says nothing.
 pub(crate) const DISCOVERY: Duration = Duration::from_secs(2);
 
+/// What a command says on a terminal while it reads a configuration. Only the search takes longer than a second, so only
+/// then the line appears.
+pub(crate) const SEARCHING: &str = "searching for model servers on this machine";
+
 /// Makes a registry shareable, and watches its configuration files for changes. To stop watching, drop the returned
 /// [`Watch`].
 pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {

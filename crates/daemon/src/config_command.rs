@@ -1,9 +1,9 @@
 //! `polity config check`, `polity config show` and `polity config reload`. None of them starts a society. They use the
 //! configuration of the daemon that serves the data directory, unless the user names another configuration directory.
 
-use crate::config::{read, small_window};
+use crate::config::{SEARCHING, read, small_window};
 use crate::failure::{Failure, USAGE};
-use crate::output::{complain, print};
+use crate::output::{Elapsed, complain, print};
 use crate::places;
 use crate::remote;
 use crate::running::Running;
@@ -94,5 +94,7 @@ async fn show(config: Option<PathBuf>, data: Option<PathBuf>) -> Result<u8, Fail
 }
 
 async fn load(dir: Option<PathBuf>) -> Result<(Registry, Vec<Problem>), Failure> {
-    read(&places::config(dir)?.path).await
+    let directory = places::config(dir)?;
+    let _searching = Elapsed::begin(SEARCHING);
+    read(&directory.path).await
 }

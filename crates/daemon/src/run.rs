@@ -2,10 +2,10 @@
 //! the daemon that serves the directory. If there is no daemon, this process runs the society itself, and the client
 //! calls the society's API without a socket.
 
-use crate::config;
+use crate::config::{self, SEARCHING};
 use crate::failure::Failure;
 use crate::models;
-use crate::output::{Form, Output, complain};
+use crate::output::{Elapsed, Form, Output, complain};
 use crate::places::{self, ConfigDirectory, DataDirectory};
 use crate::prompt;
 use crate::remote::run::RunArguments;
@@ -39,7 +39,9 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         Some(workspace) => places::config_beside(arguments.config.clone(), &directory_of(workspace))?,
         None => places::config(arguments.config.clone())?,
     };
+    let searching = if arguments.json { Elapsed::hidden() } else { Elapsed::begin(SEARCHING) };
     let (registry, problems) = config::read(&config_dir.path).await?;
+    drop(searching);
     let (argument, service) = (arguments.prompt.as_deref(), arguments.service.as_ref());
     let text = prompt::check(argument, &arguments.attach, service, &registry.current())?;
     let data = match places::data(arguments.data.clone()) {

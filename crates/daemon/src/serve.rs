@@ -2,10 +2,10 @@
 
 mod beside;
 
-use crate::config;
+use crate::config::{self, SEARCHING};
 use crate::failure::Failure;
 use crate::models;
-use crate::output::{Form, Output, complain};
+use crate::output::{Elapsed, Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
 use crate::values::{address, host};
@@ -53,7 +53,9 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
         return Err(Failure::OpenToOthers(arguments.listen));
     }
     let config_dir = places::config(arguments.config)?;
+    let searching = Elapsed::begin(SEARCHING);
     let (registry, problems) = config::read(&config_dir.path).await?;
+    drop(searching);
     let data = places::data(arguments.data)?;
     let token = beside::token(&data.path)?;
     // Bind before any agent starts to work: without a port, nobody could reach the daemon to see or stop the agents.

@@ -5,7 +5,7 @@
 use super::{Person, tell};
 use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
-use crate::output::complain;
+use crate::output::{Elapsed, complain};
 use crate::places;
 use crate::remote;
 use crate::remote::chat::Leaving;
@@ -32,7 +32,9 @@ pub(super) async fn offer(person: &mut Person, texts: &Texts) -> Result<u8, Fail
         return Err(Failure::Defect("the command line of polity is not its own".to_owned()));
     };
     let client = Client::new(&places::data_path(None)?)?;
+    let starting = Elapsed::begin(texts.get(TextKey::FirstStarting));
     let daemon = daemon(person, &client).await?;
+    drop(starting);
     let ended = match command {
         Command::Chat(arguments) => {
             let leaving = if daemon.is_some() { Leaving::WithWarning } else { Leaving::AtOnce };
@@ -54,6 +56,7 @@ pub(super) async fn offer(person: &mut Person, texts: &Texts) -> Result<u8, Fail
         _ => Ok(0),
     };
     if let Some(daemon) = daemon {
+        let _ending = Elapsed::begin(texts.get(TextKey::FirstEnding));
         end(daemon).await;
     }
     ended

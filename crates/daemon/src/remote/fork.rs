@@ -3,7 +3,7 @@
 use super::At;
 use super::send::{Awaiting, wait_for};
 use crate::failure::Failure;
-use crate::output::{Form, complain, print, print_json};
+use crate::output::{Elapsed, Form, complain, print, print_json};
 use crate::prompt::read_text;
 use clap::Args;
 use polity_client::IdempotencyKey;
@@ -44,9 +44,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let text = arguments.prompt.or(arguments.answer).map(|text| read_text(&text)).transpose()?;
     let client = arguments.at.client()?;
     let form = if arguments.json { Form::Json } else { Form::Text };
+    let copying = if arguments.json { Elapsed::hidden() } else { Elapsed::begin("copying the task") };
     let newest = super::events::newest_event(&client).await?;
     let fork = NewFork { turn: arguments.turn, service: arguments.service.map(ServiceId::new), text };
     let forked = client.fork(&TaskId::new(arguments.task), &fork, &IdempotencyKey::mint()).await?;
+    drop(copying);
     if arguments.wait {
         if form == Form::Text {
             complain(&in_words(&forked));

@@ -1,9 +1,10 @@
 //! The source from which commands that only read get their data: the daemon or, if no daemon serves the data directory,
 //! the directory itself. Both offer the same API.
 
-use crate::config;
+use crate::config::{self, SEARCHING};
 use crate::failure::Failure;
 use crate::models;
+use crate::output::Elapsed;
 use crate::places;
 use clap::Args;
 use polity_client::Client;
@@ -63,7 +64,9 @@ async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failur
         Found::Nothing => return Err(Failure::NoSociety(data.to_owned())),
     }
     let config_dir = places::config_as_it_is(config_dir)?;
+    let searching = Elapsed::begin(SEARCHING);
     let (registry, _) = config::read(&config_dir.path).await?;
+    drop(searching);
     let parts = models::reading_parts(Arc::new(registry), data);
     let society = Society::open_to_read(data, parts).await.map_err(Failure::Open)?;
     Ok(Client::in_process(polity_api::read_only(Arc::new(society)))?)

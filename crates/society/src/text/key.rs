@@ -327,6 +327,10 @@ text_keys! {
     FirstOfEnvironment = "first.of_environment" [];
     /// `polity` without arguments: what polity is doing while it searches for model servers.
     FirstSearching = "first.searching" [];
+    /// `polity` without arguments: what polity is doing while its daemon starts.
+    FirstStarting = "first.starting" [];
+    /// `polity` without arguments: what polity is doing while its daemon ends.
+    FirstEnding = "first.ending" [];
     /// `polity` without arguments: one line about each model server that was found.
     FirstFound = "first.found" ["server", "url"];
     /// `polity` without arguments: no model server was found.

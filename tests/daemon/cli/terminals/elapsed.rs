@@ -1,18 +1,21 @@
 //! The line that says what a command is doing, and for how long.
 
+use std::fs;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Json;
 use axum::routing::{get, post};
-use polity_tests::Polity;
+use polity_tests::{Answer, Polity, Running, ScriptedServer, in_own_network};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::plain;
-use crate::support::app;
+use super::{CTRL_C, ENTER, READS, plain};
 use crate::support::router::Served;
+use crate::support::{app, home};
 
 /// The test decides when the calls end, so `--timeout` allows far more than the test takes.
 const DOCTOR: [&str; 5] = ["doctor", "--data", "data", "--timeout", "10m"];
@@ -74,4 +77,85 @@ fn a_doctor_on_a_terminal_shows_which_service_it_asks_and_for_how_long() {
     let printed = format!("{}{}", ended.stdout, ended.stderr);
     assert!(printed.contains("answers a small call in "), "{printed}");
     assert!(!printed.contains("asking service") && !printed.contains('\u{1b}'), "{printed:?}");
+}
+
+/// The port at which polity looks for Ollama.
+const OLLAMA: u16 = 11_434;
+const SEARCHING: &str = "searching for model servers on this machine";
+
+/// Waits until the line of a command shows one second or more.
+#[track_caller]
+fn wait_for_seconds(running: &Running, doing: &str) {
+    running.stdout_until(&format!("the time of {doing:?} is shown"), |shown| {
+        (1..60).any(|seconds| shown.contains(&format!("{doing} … {seconds} s")))
+    });
+}
+
+#[test]
+fn whoever_waits_for_the_search_for_servers_sees_for_how_long() {
+    in_own_network("cli::terminals::elapsed::inside_a_silent_server");
+}
+
+/// A program accepts connections at the port of Ollama, and says nothing. So each search takes its whole time.
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_silent_server() {
+    let _silent = TcpListener::bind((Ipv4Addr::LOCALHOST, OLLAMA)).expect("a port");
+    let mut polity = Polity::new(&json!({}), &json!({}));
+    fs::remove_dir_all(polity.config_dir()).expect("a directory");
+    polity.set_env("LANG", "en_US.UTF-8");
+    for arguments in [
+        &["run", "--data", "data", "hello"][..],
+        // There is no daemon, so this command reads the data directory itself.
+        &["tasks", "--data", "data"],
+        &["config", "check", "--data", "data"],
+        &["config", "show", "--data", "data"],
+    ] {
+        let running = polity.spawn_on_terminal(arguments);
+        wait_for_seconds(&running, SEARCHING);
+        let shown = plain(&running.wait().expect_code(0).stdout);
+        assert!(!shown.contains(SEARCHING), "{arguments:?}: the line is still there: {shown}");
+    }
+    let serving = polity.spawn_on_terminal(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+    wait_for_seconds(&serving, SEARCHING);
+    serving.stdout_wait("ready: http://");
+    serving.terminate();
+    let shown = plain(&serving.wait().expect_code(0).stdout);
+    assert!(!shown.contains(SEARCHING), "the line is still there: {shown}");
+
+    // A daemon that `polity` starts searches, too. Meanwhile, `polity` waits for it.
+    let (alone, mut keyboard) = polity.spawn_in_session_at(1_000, &[]);
+    let mut press = |keys: &str| keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+    wait_for_seconds(&alone, SEARCHING);
+    alone.stdout_wait("[Y/n] ");
+    press(ENTER);
+    alone.stdout_wait("end: ");
+    press("1\r");
+    wait_for_seconds(&alone, "starting the daemon");
+    alone.stdout_wait(READS);
+    press(CTRL_C);
+    let shown = plain(&alone.wait().expect_code(0).stdout);
+    assert!(!shown.contains("starting the daemon"), "the line is still there: {shown}");
+}
+
+#[test]
+fn whoever_waits_for_the_end_of_the_daemon_of_polity_sees_for_how_long() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    // The model never answers, so the daemon ends after this time.
+    let polity = home(&server, &json!({"language": "en", "shutdownGraceMs": 3_000}));
+    let (alone, mut keyboard) = polity.spawn_in_session_at(1_000, &[]);
+    let mut press = |keys: &str| keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+    alone.stdout_wait("end: ");
+    press("1\r");
+    alone.stdout_wait_times(READS, 1);
+    press("how much is it?\r");
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    alone.stdout_wait_times(READS, 2);
+    press(CTRL_C);
+    alone.stdout_wait("1 task is unfinished");
+    alone.stdout_wait_times(READS, 3);
+    press(CTRL_C);
+    wait_for_seconds(&alone, "waiting for the end of the daemon");
+    let shown = plain(&alone.wait().stdout);
+    assert!(!shown.contains("waiting for the end of the daemon"), "the line is still there: {shown}");
 }
