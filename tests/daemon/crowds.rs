@@ -295,6 +295,32 @@ fn bodies_of_a_hundred_megabytes_are_refused() {
     finish_a_task(&serving);
 }
 
+#[test]
+fn bodies_of_a_hundred_megabytes_that_announce_no_length_are_refused_at_the_limit() {
+    /// Maximum growth of the daemon's memory through one body, in MiB. The highest limit for a body is 96 MiB, and the
+    /// daemon holds at most two copies of what has come.
+    const MOST: u64 = 250;
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let more = "content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+                transfer-encoding: chunked\r\nconnection: close\r\n";
+    let piece = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
+    for line in ["POST /api/messages", "POST /v1/chat/completions", "POST /mcp"] {
+        serving.forget_peak();
+        let before = serving.resident();
+        let mut stream = serving.connect();
+        let begin = serving.head(line, more) + "a\r\n{\"text\": \"\r\n";
+        stream.write_all(begin.as_bytes()).expect("a request");
+        // The daemon closes the connection at the limit. So a write may fail.
+        let sent = (0..100).take_while(|_| stream.write_all(piece.as_bytes()).is_ok()).count();
+        let answer = answer_on(stream);
+        let added = serving.peak() - before;
+        println!("{line} without a length: {added} MiB after {sent} MiB");
+        assert_eq!(answer.status, 413, "{line}: {answer:?}");
+        assert!(added <= MOST, "{line}: {added} MiB");
+    }
+    finish_a_task(&serving);
+}
+
 /// Returns a JSON body of 256 MiB, compressed with gzip.
 fn compressed() -> Vec<u8> {
     const BODY: &str = r#"printf '{"text": "'; head -c 268435456 /dev/zero | tr '\0' x; printf '"}'"#;
