@@ -6,7 +6,6 @@ use super::conversation::{Resumable, Telling, asking_tasks, unshown};
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
 use crate::output::{Form, Output, complain, one_line};
-use crate::suggested::repeating;
 use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};

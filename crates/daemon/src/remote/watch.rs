@@ -196,7 +196,9 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
             answer = answered(&mut asking) => {
                 asking = None;
                 match answer {
-                    Ok(there) => (state.agents, state.open, drawn) = (there.agents, there.open, Drawn::Old),
+                    Ok(Society { agents, open, .. }) => {
+                        (state.agents, state.open, drawn) = (agents, open, Drawn::Old);
+                    }
                     // Ask again in the next period. If the daemon has ended, the event stream fails too, and the screen
                     // then says so.
                     Err(error) => {
