@@ -5,13 +5,13 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
+use polity_tests::{Answer, Call, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::hiring::brief;
 use crate::support::serving::Serving;
-use crate::support::{app, asked_by, home, json_lines, run};
+use crate::support::{app, asked_by, home, json_lines, last_asked, run};
 
 /// Returns an `app.json` whose policy asks the user about each change of a file.
 fn asks() -> Value {
@@ -125,6 +125,71 @@ fn what_is_always_allowed_is_not_asked_again_until_it_is_removed() {
     fs::remove_file(&note).expect("a file");
     ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
     assert!(!note.exists());
+}
+
+/// Returns an `app.json` with this policy. Each machine runs commands, if need be without a sandbox.
+fn with_commands(policy: &Value) -> Value {
+    let tools = json!({"policy": policy, "sandbox": {"allowNone": true}});
+    app(&json!({"language": "en", "tools": tools}))
+}
+
+/// A tool understands the name of an argument in any style. So the policy must understand it, too.
+#[test]
+fn a_rule_about_a_command_fits_however_the_model_writes_the_argument() {
+    let spelled = [
+        json!({"command": "git push"}),
+        json!({"Command": "git push"}),
+        json!({"COMMAND": "git push"}),
+        json!({"com_mand": "git push"}),
+        json!({"command": null, "Command": "git push"}),
+    ];
+    let count = spelled.len();
+    let server = ScriptedServer::start(move |asked| match asked.results_of("bash").is_empty() {
+        true => Answer::calls(spelled.iter().map(|spelled| Call::new("bash", spelled.clone())).collect()),
+        false => Answer::say("done"),
+    });
+    let polity = home(&server, &json!({}));
+    let deny = json!({"tool": "bash", "command": "git push*", "decide": "deny"});
+    let policy = json!([deny, {"tool": "bash", "decide": "allow"}]);
+    polity.write_config("app.json", &with_commands(&policy).to_string());
+    run(&polity, &["push"]).expect_code(0);
+    let results = last_asked(&server).results_of("bash");
+    assert_eq!(results.len(), count, "{results:?}");
+    for result in results {
+        assert_eq!(
+            (result.error(), &result.value["rule"]),
+            (Some("tool_not_permitted"), &json!("tools.policy[0]"))
+        );
+    }
+}
+
+#[test]
+fn a_permission_for_one_command_covers_no_other_however_the_model_writes_the_argument() {
+    let server = ScriptedServer::start(|asked| {
+        let (name, command) = match asked.text_contains("run the other") {
+            true => ("COMMAND", "echo other"),
+            false => ("Command", "echo one"),
+        };
+        match asked.results_of("bash").as_slice() {
+            [] => Answer::call("bash", json!({ name: command })),
+            [result, ..] => Answer::say(format!("told: {}", result.text)),
+        }
+    });
+    let polity = home(&server, &json!({}));
+    let policy = json!([{"tool": "bash", "decide": "ask"}]);
+    polity.write_config("app.json", &with_commands(&policy).to_string());
+    let _daemon = serve(&polity);
+    ask(&polity, &["run", "run the first"]).expect_code(6);
+    ask(&polity, &["approve", "q1", "--always"]).expect_code(0);
+    let told = ask(&polity, &["run", "--resume"]).expect_code(0).stdout;
+    assert!(told.contains("one\\n"), "{told}");
+    let permissions = rows(&polity, &["approvals", "--permissions"]);
+    let calls = permissions[0]["calls"].as_str().expect("words");
+    assert!(calls.ends_with(": echo one"), "{calls}");
+    ask(&polity, &["run", "run the first"]).expect_code(0);
+    ask(&polity, &["run", "run the other"]).expect_code(6);
+    let open = rows(&polity, &["approvals"]);
+    assert_eq!((&open[0]["arguments"], open.len()), (&json!({"COMMAND": "echo other"}), 1), "{open:?}");
 }
 
 /// Nobody answers the question, and no command waits for the answer. So the daemon itself must end the question when

@@ -18,15 +18,26 @@ pub trait Argued: DeserializeOwned + JsonSchema {
 /// Reads arguments. A model may write a name in another style (`oldStr` for `old_str`), and may write `null` for a
 /// missing argument.
 pub fn read<T: Argued>(arguments: &Arguments) -> Result<T, Refusal> {
-    let mut arguments = written::with_names(arguments.clone(), T::NAMES);
-    arguments.retain(|_, value| !value.is_null());
-    let read: Result<T, _> = serde_path_to_error::deserialize(Value::Object(arguments));
+    let read: Result<T, _> = serde_path_to_error::deserialize(Value::Object(named::<T>(arguments)));
     read.map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path };
         let what = error.into_inner().to_string();
         Refusal::InvalidArguments(vec![FieldProblem::new(path, Fault::Rule(what))])
     })
+}
+
+/// Returns the text of one argument. If [`read`] can read the arguments, it reads the same text. The policy judges a
+/// call by this text, so the text is also returned if other arguments are wrong.
+pub fn text_of<T: Argued>(arguments: &Arguments, name: &str) -> Option<String> {
+    named::<T>(arguments).get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Gives the arguments the names that the schema has for them, and leaves out missing arguments.
+fn named<T: Argued>(arguments: &Arguments) -> Arguments {
+    let mut arguments = written::with_names(arguments.clone(), T::NAMES);
+    arguments.retain(|_, value| !value.is_null());
+    arguments
 }
 
 /// Returns the JSON Schema of a type, simplified by [`plain`].
@@ -134,6 +145,22 @@ mod tests {
                 limit: None
             }
         );
+    }
+
+    #[test]
+    fn one_text_is_read_in_any_style_and_beside_wrong_arguments() {
+        let check = |wanted: Value, expect: Option<&str>| {
+            assert_eq!(text_of::<Edit>(&object(wanted.clone()), "old_str").as_deref(), expect, "{wanted}");
+        };
+        for name in ["old_str", "oldStr", "Old-Str", "OLDSTR"] {
+            check(json!({name: "x"}), Some("x"));
+        }
+        check(json!({"old_str": null, "oldStr": "x"}), Some("x"));
+        check(json!({"old_str": "x", "oldStr": "y"}), Some("x"));
+        check(json!({"oldStr": "x", "limit": "many", "other": 1}), Some("x"));
+        check(json!({"old_str": ["x"]}), None);
+        check(json!({"old_str": null}), None);
+        check(json!({}), None);
     }
 
     #[test]

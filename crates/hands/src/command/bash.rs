@@ -26,6 +26,9 @@ impl Bash {
     }
 }
 
+/// The argument that holds the text of the command.
+const COMMAND: &str = "command";
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct BashArguments {
@@ -35,7 +38,7 @@ struct BashArguments {
 }
 
 impl Argued for BashArguments {
-    const NAMES: &'static [&'static str] = &["command", "timeoutMs", "background"];
+    const NAMES: &'static [&'static str] = &[COMMAND, "timeoutMs", "background"];
 }
 
 impl Tool for Bash {
@@ -52,8 +55,13 @@ impl Tool for Bash {
     }
 
     fn reach(&self, arguments: &Arguments) -> Reach {
-        let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let command = arguments::text_of::<BashArguments>(arguments, COMMAND).unwrap_or_default();
         Reach::Command { command, confinement: self.commands.confinement() }
+    }
+
+    /// Refuses a call whose arguments cannot be read. So nobody is asked about a call that cannot run.
+    fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
+        async move { arguments::read::<BashArguments>(&invocation.arguments).map(|_| Value::Null) }.boxed()
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -1,10 +1,10 @@
 //! Sends requests under the current settings, and turns failed requests into refusals.
 
+use crate::arguments::{Argued, text_of};
 use crate::call::{Arguments, Invocation};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_web::{Call, Error, Settings, Web};
-use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use url::Url;
 
@@ -41,9 +41,12 @@ impl Access {
     }
 }
 
+/// The argument that holds the address of a request.
+pub(super) const URL: &str = "url";
+
 /// Returns the host in the argument `url`; `None` if the address cannot be parsed.
-pub(super) fn host_in(arguments: &Arguments) -> Option<String> {
-    let url = arguments.get("url").and_then(Value::as_str)?;
+pub(super) fn host_in<T: Argued>(arguments: &Arguments) -> Option<String> {
+    let url = text_of::<T>(arguments, URL)?;
     Url::parse(url.trim()).ok()?.host_str().map(str::to_owned)
 }
 
@@ -58,7 +61,7 @@ pub(super) fn call(invocation: &Invocation) -> Call {
 /// Turns the error of a request that got no answer into a refusal.
 pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     let argument = match error {
-        Error::NotAUrl { .. } => "url",
+        Error::NotAUrl { .. } => URL,
         Error::Method { .. } => "method",
         Error::ForbiddenHeader { .. } | Error::BadHeader { .. } => "headers",
         Error::BadQuery { .. } => "query",

@@ -1,6 +1,6 @@
 //! The tool `fetch_page`.
 
-use super::access::{Access, call, host_in, origin, refusal};
+use super::access::{Access, URL, call, host_in, origin, refusal};
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, File, Invocation, Output, Source};
 use crate::tool::{Effect, Reach, Tool};
@@ -38,7 +38,7 @@ struct Given {
 }
 
 impl Argued for Given {
-    const NAMES: &'static [&'static str] = &["url", "offset"];
+    const NAMES: &'static [&'static str] = &[URL, "offset"];
 }
 
 impl Tool for FetchPage {
@@ -55,7 +55,7 @@ impl Tool for FetchPage {
     }
 
     fn reach(&self, arguments: &Arguments) -> Reach {
-        Reach::Web { host: host_in(arguments), effect: Effect::Reads }
+        Reach::Web { host: host_in::<Given>(arguments), effect: Effect::Reads }
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -1,6 +1,6 @@
 //! The tool `http_request`.
 
-use super::access::{Access, call, host_in, origin, refusal};
+use super::access::{Access, URL, call, host_in, origin, refusal};
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, File, Invocation, Output, Source};
 use crate::files::{Files, PathArgument};
@@ -48,7 +48,7 @@ struct Given {
 }
 
 impl Argued for Given {
-    const NAMES: &'static [&'static str] = &["method", "url", "headers", "body", SAVE_TO];
+    const NAMES: &'static [&'static str] = &["method", URL, "headers", "body", SAVE_TO];
 }
 
 impl Given {
@@ -101,7 +101,7 @@ impl Tool for HttpRequest {
 
     fn reach(&self, arguments: &Arguments) -> Reach {
         let effect = arguments::read::<Given>(arguments).map_or(Effect::Changes, |given| given.web_effect());
-        Reach::Web { host: host_in(arguments), effect }
+        Reach::Web { host: host_in::<Given>(arguments), effect }
     }
 
     /// A call that saves the answer also changes the workspace.

@@ -1,5 +1,5 @@
 use crate::call::{Access, Content, Hosts, Output, Progress, Source};
-use crate::tool::{AfterCrash, Effect, acts};
+use crate::tool::{AfterCrash, Effect, Reach, acts};
 use crate::web::testing::{Bench, Server, allowed, answer};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -258,6 +258,35 @@ fn only_reading_is_repeated_after_a_crash() {
         check("http_request", json!({"method": "GET", "url": "u", name: "f"}), Changes, Never, &both);
     }
     check("http_request", json!({"method": "GET", "url": "u", "saveTo": null}), Reads, Repeat, &web);
+}
+
+/// Rules about hosts judge the host that the request goes to, whatever style the name of the argument has.
+#[tokio::test]
+async fn the_host_that_is_judged_is_the_host_that_is_asked() {
+    let server = Server::start(|_| answer("200 OK", "", b"here")).await;
+    let bench = Bench::reaching(&[&server]);
+    let url = server.url("/");
+    let spelled =
+        [json!({"url": url}), json!({"URL": url}), json!({"Url": url}), json!({"url": null, "u_rl": url})];
+    for (number, arguments) in spelled.iter().enumerate() {
+        for tool in ["fetch_page", "http_request"] {
+            let mut given = arguments.clone();
+            if tool == "http_request" {
+                given["method"] = json!("GET");
+            }
+            let reach = bench.tool(tool).reach(given.as_object().unwrap());
+            let expect = Reach::Web { host: Some("127.0.0.1".to_owned()), effect: Effect::Reads };
+            assert_eq!(reach, expect, "{tool} {given}");
+            bench.call(tool, given).await.unwrap();
+        }
+        assert_eq!(server.requests().len(), 2 * (number + 1), "{arguments}");
+    }
+    // Nothing is sent if two arguments name addresses. The one with the right name is judged.
+    let both = json!({"url": "http://a.example/", "URL": url});
+    let reach = bench.tool("fetch_page").reach(both.as_object().unwrap());
+    assert_eq!(reach, Reach::Web { host: Some("a.example".to_owned()), effect: Effect::Reads });
+    let refused = bench.call("fetch_page", both).await;
+    assert!(matches!(refused, Err(Refusal::InvalidArguments(_))), "{refused:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
-use polity_hands::tool::Toolbox;
+use polity_hands::tool::{Reach, Tool, Toolbox};
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
@@ -113,6 +113,29 @@ impl Bench {
         tool: &str,
         arguments: Value,
     ) -> Result<Output, Refusal> {
+        let invocation = self.invocation(root, agent, arguments);
+        tokio::time::timeout(PATIENCE, self.tool(tool).run(invocation)).await.expect("the call must end")
+    }
+
+    /// Returns what a tool prepares for a call. The runtime records it before the call runs.
+    pub(crate) async fn prepare(&self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
+        let invocation = self.invocation(self.root.clone(), "a-1", arguments);
+        self.tool(tool).prepare(&invocation).await
+    }
+
+    /// Returns the command that the policy judges.
+    pub(crate) fn judged(&self, arguments: &Value) -> String {
+        match self.tool("bash").reach(arguments.as_object().unwrap()) {
+            Reach::Command { command, .. } => command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        self.tools.tools().into_iter().find(|tool| tool.name() == name).unwrap()
+    }
+
+    fn invocation(&self, root: Root, agent: &str, arguments: Value) -> Invocation {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let caller = Caller {
             agent: AgentId::new(agent),
@@ -121,7 +144,7 @@ impl Bench {
             place: Place { root, worktree: None },
         };
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        let invocation = Invocation {
+        Invocation {
             caller,
             arguments,
             idempotency_key: format!("{}-{number}", std::process::id()),
@@ -130,9 +153,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             progress: Progress::none(),
             hosts: Hosts::any(),
-        };
-        let tool = self.tools.tools().into_iter().find(|known| known.name() == tool).unwrap();
-        tokio::time::timeout(PATIENCE, tool.run(invocation)).await.expect("the call must end")
+        }
     }
 
     pub(crate) async fn try_call_as(

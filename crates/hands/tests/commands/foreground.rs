@@ -25,6 +25,37 @@ async fn a_command_runs_in_each_sandbox() {
     }
 }
 
+/// The policy judges the command that runs, whatever style the name of its argument has.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_that_is_judged_is_the_command_that_runs() {
+    let Some(bench) = Bench::at(Level::Partial).await else { return };
+    for arguments in [
+        json!({"command": "echo x"}),
+        json!({"Command": "echo x"}),
+        json!({"COMMAND": "echo x", "timeout_ms": 60_000}),
+        json!({"com_mand": "echo x"}),
+        json!({"command": null, "Command": "echo x"}),
+        json!({"Command": "echo x", "command": null}),
+    ] {
+        assert_eq!(bench.judged(&arguments), "echo x", "{arguments}");
+        assert_eq!(bench.call("bash", arguments.clone()).await["output"], "x\n", "{arguments}");
+    }
+    // These calls are refused before the person is asked, so nothing runs.
+    for (arguments, judged) in [
+        (json!({}), ""),
+        (json!({"command": ["git", "push"]}), ""),
+        (json!({"command": "git push", "other": 1}), "git push"),
+        (json!({"command": "ls", "Command": "git push"}), "ls"),
+        (json!({"Command": "ls", "COMMAND": "git push"}), "ls"),
+    ] {
+        assert_eq!(bench.judged(&arguments), judged, "{arguments}");
+        let prepared = bench.prepare("bash", arguments.clone()).await;
+        assert!(matches!(prepared, Err(Refusal::InvalidArguments(_))), "{arguments}: {prepared:?}");
+        let ran = bench.try_call_as("a-1", "bash", arguments.clone()).await;
+        assert!(matches!(ran, Err(Refusal::InvalidArguments(_))), "{arguments}: {ran:?}");
+    }
+}
+
 /// The result shows the beginning and the end of a long output, and a file has all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
