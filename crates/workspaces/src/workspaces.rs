@@ -126,6 +126,11 @@ impl Workspaces {
         Ok(self.lock(&hirer.task, cancel).await?.hire(hirer, agent).await?)
     }
 
+    /// Checks whether git and the repository of the person, if there is one, allow [`Self::hire`]. Makes nothing.
+    pub async fn can_hire(&self, hirer: &Caller, cancel: &CancellationToken) -> Result<(), Refusal> {
+        Ok(self.lock(&hirer.task, cancel).await?.can_hire(hirer).await?)
+    }
+
     /// Commits the changes in the workspace of the caller at the end of a turn. The caller is the author of the
     /// commit. Leaves out the paths that `unfinished` returns: the commits of other agents will contain them. Makes no
     /// commit in a directory of the person.

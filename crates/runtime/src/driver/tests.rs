@@ -1,5 +1,6 @@
 mod approvals;
 mod copying;
+mod hiring;
 mod interrupted;
 mod outside;
 mod settling;

@@ -88,6 +88,20 @@ impl Locked<'_> {
         opened.map_err(|unusable| Problem::refused(unusable.reason(directory)))
     }
 
+    /// Opens the person's repository, from which the worktrees of the task begin. Returns `None` if polity made the
+    /// workspace of the task.
+    async fn beginning(&self, root: &Root) -> Result<Option<Person>, Problem> {
+        match root {
+            Root::Made => Ok(None),
+            Root::Person { directory, .. } => self.person(directory).await.map(Some),
+        }
+    }
+
+    pub(super) async fn can_hire(&self, hirer: &Caller) -> Result<(), Problem> {
+        self.all.git().await?;
+        self.beginning(&hirer.place.root).await.map(drop)
+    }
+
     pub(super) async fn hire(&self, hirer: &Caller, agent: &AgentId) -> Result<Opened, Problem> {
         let agent = segment(agent.as_str())?;
         let root = &hirer.place.root;
@@ -95,10 +109,7 @@ impl Locked<'_> {
             return self.worktree(agent, root).await;
         }
         let repository = self.repository().await?;
-        let person = match root {
-            Root::Made => None,
-            Root::Person { directory, .. } => Some(self.person(directory).await?),
-        };
+        let person = self.beginning(root).await?;
         fs::create_dir_all(&self.task).map_err(Problem::io("make", &self.task))?;
         repository.make(person.as_ref().map(|person| &person.lender)).await?;
         repository.clear_locks(&[agent]).await?;

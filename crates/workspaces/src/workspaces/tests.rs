@@ -108,6 +108,10 @@ impl World {
         self.all.hire(hirer, &AgentId::new(agent), &CancellationToken::new()).await
     }
 
+    pub(super) async fn can_hire(&self, hirer: &Caller) -> Result<(), Refusal> {
+        self.all.can_hire(hirer, &CancellationToken::new()).await
+    }
+
     pub(super) async fn settle(&self, caller: &Caller, turn: i64) -> Settled {
         self.settle_beside(caller, turn, &[]).await
     }

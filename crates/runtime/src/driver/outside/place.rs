@@ -59,15 +59,11 @@ pub(in crate::driver) async fn refused_worktree(
 ) -> Result<Option<Refusal>, Error> {
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(None) };
     let caller = caller(handles, conversation).await?;
+    if let Err(refusal) = workspaces.can_hire(&caller, &handles.draining).await {
+        return Ok(Some(refusal));
+    }
     let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;
-    Ok(match opened {
-        Ok(opened) if opened.git.is_some() => None,
-        Ok(_) => {
-            let reason = "a worktree needs git and a repository with at least one commit";
-            Some(Refusal::WorkspaceRefused { reason: reason.to_owned() })
-        }
-        Err(refusal) => Some(refusal),
-    })
+    Ok(opened.err())
 }
 
 /// Commits what an agent has changed in its workspace. Leaves out the files that only other agents have begun to write

@@ -111,12 +111,27 @@ async fn without_a_repository_or_a_commit_nobody_gets_a_worktree() {
     assert_eq!(world.open(&world.shared("root")).await.git, None);
     let refused = reason(world.try_hire(&world.shared("root"), "ann-1").await);
     assert!(refused.contains("is no git repository") && refused.contains("git init"), "{refused}");
+    assert_eq!(reason(world.can_hire(&world.shared("root")).await), refused);
     git(&plain, &["init", "-q"]);
     let refused = reason(world.try_hire(&world.shared("root"), "ann-1").await);
     assert!(refused.contains("has no commit yet"), "{refused}");
+    assert_eq!(reason(world.can_hire(&world.shared("root")).await), refused);
     assert!(!world.task_directory().join("ann-1").exists());
     let refused = world.all.directory(&super::task(), &world.own("ann-1").place, &Default::default()).await;
     assert!(reason(refused).contains("has no worktree of its own"));
+}
+
+#[tokio::test]
+async fn the_check_before_a_hire_makes_nothing() {
+    for person in [false, true] {
+        let world = if person { World::of_person(&[("a", "1")]).await } else { World::made().await };
+        let Some(world) = world else { return };
+        world.can_hire(&world.shared("root")).await.unwrap();
+        // The worktree of this hirer is not made yet.
+        world.can_hire(&world.own("ann-1")).await.unwrap();
+        assert!(!world.home().join("workspaces").exists());
+        world.hire(&world.shared("root"), "ann-1").await;
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,57 @@
+//! Tests of hiring an agent with its own worktree.
+
+use super::copying::{results_of, with_workspaces};
+use super::*;
+use polity_hands::call::{Access, Root};
+use std::path::Path;
+
+/// Lets a lead hire a helper with its own worktree. Returns the result of this call. Returns `None` if this machine has
+/// no git that can make worktrees.
+async fn hired_by(world: &World, lead: &str) -> Option<Value> {
+    let role = world.call(lead, "create_role", json!({"name": "helper", "rolePrompt": "…"})).await;
+    world.say("root", lead, json!("hire")).await;
+    let wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
+    let says = [Say::Call("spawn_agent", wish), Say::Text("done")];
+    let handles =
+        world.handles(ScriptedModel::by_role(&[("lead", &says[..])]), with_workspaces(world, Vec::new()));
+    run(&handles, &world.of(lead), &CancellationToken::new()).await.unwrap();
+    let hired = results_of(world, lead).await.swap_remove(0);
+    let message = hired["message"].as_str().unwrap_or_default();
+    let lacks_git = message.contains("Git is not installed") || message.contains("is too old");
+    if lacks_git {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+    }
+    (!lacks_git).then_some(hired)
+}
+
+/// The task works in a directory of the person.
+async fn work_in(world: &World, directory: &Path) {
+    let root = Root::Person { directory: directory.to_owned(), access: Access::Write };
+    let task = world.task.clone();
+    world.write(move |tx| Box::pin(async move { tasks::set_workspace(tx, &task, &root).await })).await;
+}
+
+#[tokio::test]
+async fn nobody_is_hired_into_a_worktree_that_git_cannot_make() {
+    for (has_repository, reason) in [(false, "is no git repository"), (true, "has no commit yet")] {
+        let world = World::new().await;
+        let project = world.directory.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        if has_repository {
+            let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(&project).status();
+            if !git.is_ok_and(|status| status.success()) {
+                println!("this test needs git, which this machine lacks");
+                return;
+            }
+        }
+        work_in(&world, &project).await;
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        let lead = world.hire("root", "lead", json!({})).await;
+        let Some(hired) = hired_by(&world, &lead).await else { return };
+        assert_eq!(code(&hired), "workspace_refused", "{hired}");
+        assert!(hired["message"].as_str().unwrap().contains(reason), "{hired}");
+        let hired = format!("SELECT id FROM agents WHERE parent = '{lead}'");
+        assert_eq!(world.query(&hired).await, [""; 0]);
+    }
+}
