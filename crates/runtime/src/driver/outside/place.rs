@@ -52,7 +52,8 @@ pub(super) async fn make_worktree(
 }
 
 /// Checks whether a worktree can be made for an agent that the conversation's agent hires. Returns the refusal if no
-/// worktree can be made. The check makes the workspace of the task, so the hire must be allowed.
+/// worktree can be made. The new worktree begins with the files of the hirer. So the check makes the place in which the
+/// hirer works, and the hire must be allowed.
 pub(in crate::driver) async fn refused_worktree(
     handles: &Handles,
     conversation: &Conversation,
@@ -60,6 +61,9 @@ pub(in crate::driver) async fn refused_worktree(
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(None) };
     let caller = caller(handles, conversation).await?;
     if let Err(refusal) = workspaces.can_hire(&caller, &handles.draining).await {
+        return Ok(Some(refusal));
+    }
+    if let Err(refusal) = make_worktree(handles, &caller, &handles.draining).await? {
         return Ok(Some(refusal));
     }
     let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;

@@ -1,6 +1,6 @@
 //! Tests of hiring an agent with its own worktree.
 
-use super::copying::{results_of, with_workspaces};
+use super::copying::{drive, results_of, with_workspaces};
 use super::*;
 use polity_hands::call::{Access, Root};
 use std::path::Path;
@@ -54,4 +54,27 @@ async fn nobody_is_hired_into_a_worktree_that_git_cannot_make() {
         let hired = format!("SELECT id FROM agents WHERE parent = '{lead}'");
         assert_eq!(world.query(&hired).await, [""; 0]);
     }
+}
+
+/// The lead has called no tool on files yet, so its own worktree is not made yet when it hires.
+#[tokio::test]
+async fn an_agent_whose_worktree_is_not_made_yet_can_hire_into_another_one() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let role = world.call("root", "create_role", json!({"name": "lead", "rolePrompt": "…"})).await;
+    let wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
+    let lead = world.call("root", "spawn_agent", wish).await["id"].as_str().unwrap().to_owned();
+    let worktree = world.directory.path().join("workspaces").join(world.task.as_str()).join(&lead);
+    assert!(!worktree.exists());
+    let Some(hired) = hired_by(&world, &lead).await else { return };
+    assert_eq!(code(&hired), "ok", "{hired}");
+    assert!(worktree.exists());
+    // The helper begins with the files of the lead, and works in its own worktree.
+    std::fs::write(worktree.join("plan.md"), "the plan").unwrap();
+    let helper = hired["id"].as_str().unwrap();
+    world.say(&lead, helper, json!("read")).await;
+    let fetch = FakeTool::returns("fetch_page", Ok(Output::json(json!({}))));
+    drive(&world, helper, vec![Say::Call("fetch_page", json!({})), Say::Text("done")], vec![fetch]).await;
+    assert_eq!(std::fs::read_to_string(worktree.with_file_name(helper).join("plan.md")).unwrap(), "the plan");
 }
