@@ -5,10 +5,11 @@ use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Caller, Invocation, Output};
 use crate::tool::{AfterCrash, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
+use polity_society::defuse::json_line;
 use polity_society::id::AgentId;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
-use polity_workspaces::Workspaces;
+use polity_workspaces::{FileDiff, Workspaces};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,8 +18,11 @@ use std::sync::Arc;
 /// The name of the tool.
 pub const MERGE_WORKSPACE: &str = "merge_workspace";
 
-/// Maximum number of changed files that the answer lists.
+/// Maximum number of changed files that the answer or a preview lists.
 const NAMED_FILES: usize = 100;
+
+/// Maximum number of bytes of the diffs that the person sees before a merge.
+const PREVIEW_BYTES: usize = 64 << 10;
 
 /// Returns whether an agent is a descendant of the caller. The runtime provides this function, because this crate does
 /// not know which agent hired which.
@@ -70,6 +74,20 @@ impl Tool for MergeWorkspace {
         AfterCrash::Repeat
     }
 
+    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+        async move {
+            let MergeArguments { agent_id } = arguments::read(&invocation.arguments).ok()?;
+            let agent = AgentId::new(agent_id);
+            if !(self.is_descendant)(&invocation.caller, &agent).await {
+                return None;
+            }
+            let files =
+                self.workspaces.unmerged(&invocation.caller, &agent, &invocation.cancel).await.ok()?;
+            Some(in_one_text(&files)).filter(|text| !text.is_empty())
+        }
+        .boxed()
+    }
+
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
             let MergeArguments { agent_id } = arguments::read(&invocation.arguments)?;
@@ -90,6 +108,26 @@ impl Tool for MergeWorkspace {
         }
         .boxed()
     }
+}
+
+/// Joins the diffs of files. If they are too long together, leaves some out, and names their files at the end.
+fn in_one_text(files: &[FileDiff]) -> String {
+    let mut text = String::new();
+    let mut left_out = Vec::new();
+    for FileDiff { path, patch, .. } in files {
+        if text.len().saturating_add(patch.len()) <= PREVIEW_BYTES {
+            text.push_str(patch);
+        } else {
+            left_out.push(path);
+        }
+    }
+    for path in left_out.iter().take(NAMED_FILES) {
+        text.push_str(&format!("… {}\n", json_line(path)));
+    }
+    if left_out.len() > NAMED_FILES {
+        text.push_str(&format!("… {} more files\n", left_out.len() - NAMED_FILES));
+    }
+    text
 }
 
 #[cfg(test)]

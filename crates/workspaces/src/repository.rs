@@ -229,6 +229,16 @@ impl Repository {
         }
     }
 
+    /// Returns the latest commit that is in the histories of both commits; `None` if they have no such commit.
+    pub(crate) async fn common(&self, one: &str, other: &str) -> Result<Option<String>, Problem> {
+        let answer = self.run(self.call(&["merge-base", one, other])).await?;
+        match answer.code {
+            Some(0) => Ok(Some(String::from_utf8_lossy(&answer.output).trim().to_owned())),
+            Some(1) => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
     /// Returns the oldest commit in the history of a commit: the commit that has no parents.
     pub(crate) async fn first_commit(&self, commit: &str) -> Result<Option<String>, Problem> {
         let call = self.call(&["rev-list", "--first-parent", "--max-parents=0", commit]);

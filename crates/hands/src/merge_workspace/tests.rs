@@ -1,12 +1,12 @@
 //! Tests of the tool `merge_workspace`.
 
-use super::MergeWorkspace;
+use super::{MergeWorkspace, NAMED_FILES, PREVIEW_BYTES, in_one_text};
 use crate::call::{Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use crate::tool::Tool;
 use futures::FutureExt;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
-use polity_workspaces::Workspaces;
+use polity_workspaces::{FileChange, FileDiff, Workspaces};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
@@ -64,6 +64,45 @@ async fn a_descendant_is_merged_and_nobody_else() {
     let again = tool.run(invocation(json!({"agentId": "ann-1"}))).await.unwrap();
     assert_eq!(answer(again), json!({"commits": 0, "files": []}));
     assert!(matches!(tool.run(invocation(json!({}))).await, Err(Refusal::InvalidArguments(_))));
+}
+
+#[tokio::test]
+async fn the_person_sees_what_a_merge_would_bring() {
+    let home = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::new(home.path().to_owned());
+    let cancel = CancellationToken::new();
+    let Ok(ann) = workspaces.hire(&root(), &AgentId::new("ann-1"), &cancel).await else {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    };
+    let ben = workspaces.hire(&root(), &AgentId::new("ben-2"), &cancel).await.unwrap();
+    let tool = tool(workspaces);
+    let preview = async |agent: &str| tool.preview(&invocation(json!({"agent_id": agent}))).await;
+    assert_eq!(preview("ann-1").await, None);
+    fs::write(ann.directory.join("a"), "1\n").unwrap();
+    fs::write(ben.directory.join("b"), "2\n").unwrap();
+    let shown = preview("ann-1").await.unwrap();
+    assert!(shown.contains("+++ b/a\n") && shown.ends_with("@@ -0,0 +1 @@\n+1\n"), "{shown}");
+    assert_eq!(preview("ben-2").await, None, "ben is no descendant");
+    assert_eq!(tool.preview(&invocation(json!({}))).await, None);
+    // The preview has merged nothing.
+    let merged = tool.run(invocation(json!({"agentId": "ann-1"}))).await.unwrap();
+    assert_eq!(answer(merged)["files"], json!([{"path": "a", "change": "added"}]));
+    assert_eq!(preview("ann-1").await, None);
+}
+
+#[test]
+fn a_long_preview_names_the_files_that_it_leaves_out() {
+    let diff = |path: String, bytes: usize| FileDiff {
+        path,
+        change: FileChange::Added,
+        patch: format!("{}\n", "x".repeat(bytes)),
+    };
+    let files = [diff("a".to_owned(), 10), diff("b\n".to_owned(), PREVIEW_BYTES), diff("c".to_owned(), 20)];
+    let expect = format!("{}\n{}\n… \"b\\n\"\n", "x".repeat(10), "x".repeat(20));
+    assert_eq!(in_one_text(&files), expect);
+    let many: Vec<_> = (0..NAMED_FILES + 7).map(|number| diff(number.to_string(), PREVIEW_BYTES)).collect();
+    assert!(in_one_text(&many).ends_with("… \"99\"\n… 7 more files\n"));
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! What the person can see of a workspace: its files, its commits, and its changes since it was made.
+//! What the person can see of a workspace: its files, its commits, its changes since it was made, and what a merge would
+//! bring.
 
+use super::merge;
 use super::opening::check_directory;
-use super::{AGENT_TRAILER, Locked, TURN_TRAILER, Workspaces, base_of};
+use super::{AGENT_TRAILER, Locked, TURN_TRAILER, Workspaces, base_of, branch_of, segment};
 use crate::beneath::Beneath;
 use crate::git::Input;
 use crate::journal::in_background;
@@ -10,9 +12,9 @@ use crate::problem::Problem;
 use crate::repository::{Author, Repository};
 use crate::snapshot::{self, NextCommit};
 use crate::{repository, walk};
-use polity_society::id::TaskId;
+use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
-use polity_society::workspace::{Place, Root};
+use polity_society::workspace::{Caller, Place, Root};
 use serde::Serialize;
 use std::sync::PoisonError;
 use tokio_util::sync::CancellationToken;
@@ -93,6 +95,18 @@ impl Workspaces {
         cancel: &CancellationToken,
     ) -> Result<Vec<FileDiff>, Refusal> {
         Ok(self.lock(task, cancel).await?.diff(place).await?)
+    }
+
+    /// Returns what a merge of an agent's worktree into the workspace of the caller would bring: compares the present
+    /// files of the worktree with the latest commit that both workspaces contain. Merges nothing. The list is empty if
+    /// the agent has no worktree.
+    pub async fn unmerged(
+        &self,
+        caller: &Caller,
+        from: &AgentId,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<FileDiff>, Refusal> {
+        Ok(self.lock(&caller.task, cancel).await?.unmerged(caller, from).await?)
     }
 
     /// Lists the commits of a workspace, the latest first. The list is empty for a directory of the person, because
@@ -186,9 +200,43 @@ impl Locked<'_> {
             }
             (None, Root::Made) => return Ok(Vec::new()),
         };
-        let now = self.viewed(&repository, &head, directory).await?;
-        let changes = repository.changes(&base, &now).await?;
-        Ok(with_patches(&changes, &repository.patches(&base, &now).await?))
+        self.compare(&repository, &base, &head, directory).await
+    }
+
+    async fn unmerged(&self, caller: &Caller, from: &AgentId) -> Result<Vec<FileDiff>, Problem> {
+        let agent = segment(from.as_str())?;
+        let directory = self.task.join(agent);
+        let repository = self.present_repository().await.filter(|_| directory.is_dir());
+        let Some(repository) = repository else { return Ok(Vec::new()) };
+        let Some(theirs) = repository.tip(&branch_of(agent)).await? else { return Ok(Vec::new()) };
+        let ours = match (self.workspace(&caller.place)?, &caller.place.root) {
+            (Some((_, branch, _)), _) => repository.tip(&branch).await?,
+            (None, Root::Person { directory, .. }) => {
+                let person = self.person(directory).await?;
+                repository.make(Some(&person.lender)).await?;
+                Some(merge::present(&repository, &person, directory).await?)
+            }
+            (None, Root::Made) => None,
+        };
+        let common = match ours {
+            Some(ours) => repository.common(&ours, &theirs).await?,
+            None => None,
+        };
+        let Some(common) = common else { return Ok(Vec::new()) };
+        self.compare(&repository, &common, &theirs, directory).await
+    }
+
+    /// Compares the present files of a workspace with the commit `base`. `head` is the latest commit of the workspace.
+    async fn compare(
+        &self,
+        repository: &Repository,
+        base: &str,
+        head: &str,
+        directory: std::path::PathBuf,
+    ) -> Result<Vec<FileDiff>, Problem> {
+        let now = self.viewed(repository, head, directory).await?;
+        let changes = repository.changes(base, &now).await?;
+        Ok(with_patches(&changes, &repository.patches(base, &now).await?))
     }
 
     /// Returns a temporary commit with the present files of a workspace. No branch contains this commit.

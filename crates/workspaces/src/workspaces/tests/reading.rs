@@ -2,7 +2,8 @@
 
 use super::{World, task, write};
 use crate::workspaces::{FileChange, FileDiff, History, Recording};
-use polity_society::workspace::Place;
+use polity_society::id::AgentId;
+use polity_society::workspace::{Caller, Place};
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +58,47 @@ async fn a_worktree_is_compared_with_what_it_began_with() {
         write(&main, "mine", "m\n");
         let all = diff(&world, &root.place).await;
         assert_eq!(all.iter().filter(|diff| diff.path == "mine").count(), 1);
+    }
+}
+
+/// Returns the paths of the files that a merge into the workspace of the caller would bring.
+async fn unmerged(world: &World, caller: &Caller, from: &str) -> Vec<String> {
+    let found = world.all.unmerged(caller, &AgentId::new(from), &CancellationToken::new()).await.unwrap();
+    found.into_iter().map(|diff| diff.path).collect()
+}
+
+#[tokio::test]
+async fn what_a_merge_would_bring_is_shown_and_not_merged() {
+    for person in [false, true] {
+        let files = [("kept", "k\n")];
+        let world = if person { World::of_person(&files).await } else { World::made().await };
+        let Some(world) = world else { return };
+        let root = world.shared("root");
+        let main = world.open(&root).await.directory;
+        let ann = world.hire(&root, "ann-1").await;
+        assert_eq!(unmerged(&world, &root, "ann-1").await, [""; 0]);
+        assert_eq!(unmerged(&world, &root, "nobody").await, [""; 0]);
+        write(&ann, "committed", "c\n");
+        world.settle(&world.own("ann-1"), 1).await;
+        write(&ann, "new", "n\n");
+        let ben = world.hire(&world.own("ann-1"), "ben-2").await;
+        write(&ben, "of ben", "b\n");
+        // What others add to the workspace is no part of the merge.
+        write(&main, "of root", "r\n");
+        world.settle(&root, 2).await;
+        assert_eq!(unmerged(&world, &root, "ann-1").await, ["committed", "new"]);
+        assert_eq!(unmerged(&world, &world.own("ann-1"), "ben-2").await, ["of ben"]);
+        // The work of `ben-2` is based on the work of `ann-1`, so root gets both.
+        assert_eq!(unmerged(&world, &root, "ben-2").await, ["committed", "new", "of ben"]);
+        assert!(!main.join("new").exists() && !ann.join("of ben").exists());
+        // What was merged before is not shown again.
+        world.merge(&root, "ann-1").await.unwrap();
+        assert_eq!(unmerged(&world, &root, "ann-1").await, [""; 0]);
+        write(&ann, "new", "more\n");
+        let found =
+            world.all.unmerged(&root, &AgentId::new("ann-1"), &CancellationToken::new()).await.unwrap();
+        assert_eq!((found.len(), found[0].change), (1, FileChange::Changed));
+        assert!(found[0].patch.ends_with("-n\n+more\n"), "{}", found[0].patch);
     }
 }
 
