@@ -3,7 +3,7 @@
 
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Caller, Invocation, Output};
-use crate::tool::{AfterCrash, Reach, Tool};
+use crate::tool::{AfterCrash, Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::defuse::json_line;
 use polity_society::id::AgentId;
@@ -66,6 +66,10 @@ impl Tool for MergeWorkspace {
 
     fn reach(&self, _arguments: &Arguments) -> Reach {
         Reach::ChangesWorkspace
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Changes)
     }
 
     fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {

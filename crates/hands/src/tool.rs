@@ -93,6 +93,12 @@ pub trait Tool: Send + Sync {
     /// the call.
     fn reach(&self, arguments: &Arguments) -> Reach;
 
+    /// Returns the effect of [`Self::reach`] if it is the same for all arguments. If rules deny this effect, no request
+    /// offers the tool.
+    fn always(&self) -> Option<Effect> {
+        None
+    }
+
     /// Returns whether a call with these arguments only reads, or also changes something.
     fn effect(&self, arguments: &Arguments) -> Effect {
         self.reach(arguments).effect()

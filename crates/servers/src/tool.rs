@@ -7,7 +7,7 @@ use crate::result::output;
 use crate::server::Server;
 use futures::future::{BoxFuture, FutureExt};
 use polity_hands::call::{Arguments, Invocation, Output};
-use polity_hands::tool::{AfterCrash, Reach, Tool, Words};
+use polity_hands::tool::{AfterCrash, Effect, Reach, Tool, Words};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::Value;
@@ -73,6 +73,10 @@ impl Tool for ServerTool {
 
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::Server { server: self.server.name.clone(), effect: self.definition.effect }
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(self.definition.effect)
     }
 
     fn after_crash(&self, _: &Arguments) -> AfterCrash {

@@ -5,7 +5,7 @@ use super::names::{BASH, failed};
 use super::report;
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Invocation, Output};
-use crate::tool::{Reach, Tool};
+use crate::tool::{Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_sandbox::Limits;
 use polity_society::refusal::Refusal;
@@ -57,6 +57,10 @@ impl Tool for Bash {
     fn reach(&self, arguments: &Arguments) -> Reach {
         let command = arguments::text_of::<BashArguments>(arguments, COMMAND).unwrap_or_default();
         Reach::Command { command, confinement: self.commands.confinement() }
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Changes)
     }
 
     /// Refuses a call whose arguments cannot be read. So nobody is asked about a call that cannot run.

@@ -5,7 +5,7 @@ use super::names::BASH_OUTPUT;
 use super::report;
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Invocation, Output};
-use crate::tool::{AfterCrash, Reach, Tool};
+use crate::tool::{AfterCrash, Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::id::CommandId;
 use polity_society::refusal::Refusal;
@@ -56,6 +56,10 @@ impl Tool for BashOutput {
 
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::ReadsWorkspace
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Reads)
     }
 
     fn after_crash(&self, _: &Arguments) -> AfterCrash {

@@ -5,7 +5,7 @@ use super::names::BASH_STOP;
 use super::report;
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Invocation, Output};
-use crate::tool::{AfterCrash, Reach, Tool};
+use crate::tool::{AfterCrash, Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::id::CommandId;
 use polity_society::refusal::Refusal;
@@ -52,6 +52,10 @@ impl Tool for BashStop {
 
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::ChangesWorkspace
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Changes)
     }
 
     fn after_crash(&self, _: &Arguments) -> AfterCrash {

@@ -11,7 +11,7 @@ use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, PATH, blocking};
 use crate::files::search_files::arguments::{Arguments as Given, Wanted};
 use crate::places::Places;
-use crate::tool::{Reach, Tool};
+use crate::tool::{Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -56,6 +56,10 @@ impl Tool for SearchFiles {
 
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::ReadsWorkspace
+    }
+
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Reads)
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -58,6 +58,10 @@ impl Tool for FetchPage {
         Reach::Web { host: host_in::<Given>(arguments), effect: Effect::Reads }
     }
 
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Reads)
+    }
+
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
             let Given { url, offset } = arguments::read(&invocation.arguments)?;

@@ -57,6 +57,10 @@ impl Tool for WebSearch {
         Reach::Web { host: None, effect: Effect::Reads }
     }
 
+    fn always(&self) -> Option<Effect> {
+        Some(Effect::Reads)
+    }
+
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
             let Given { query, limit } = arguments::read(&invocation.arguments)?;

@@ -78,6 +78,10 @@ impl Tool for FakeTool {
         self.reach.clone()
     }
 
+    fn always(&self) -> Option<Effect> {
+        Some(self.reach.effect())
+    }
+
     fn after_crash(&self, _: &Arguments) -> AfterCrash {
         self.after_crash
     }

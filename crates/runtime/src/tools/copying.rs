@@ -30,6 +30,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// The tools that can copy a file, each with the argument that names the file.
+pub(super) const COPYING: [(&str, &Needs); 2] =
+    [(PUT_ARTIFACT, &PUT_NEEDS[0]), (GET_ARTIFACT, &GET_NEEDS[0])];
+
 const PUT_NEEDS: &[Needs] =
     &[Needs { argument: PATH, group: ToolGroup::Files, reach: Reach::ReadsWorkspace }];
 

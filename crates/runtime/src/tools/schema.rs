@@ -1,8 +1,9 @@
 //! Builds the tools as models see them. The schemas come from the Rust types of the arguments, and the descriptions
 //! come from the prompt files.
 
-use super::artifact::{CONTENT, GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO};
+use super::artifact::{CONTENT, PUT_ARTIFACT};
 use super::cache::{ByAddress, CacheKey, SocietyTools, ToolCache, ToolList, Workspace};
+use super::copying::COPYING;
 use polity_decide::arguments;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::arguments::plain;
@@ -11,7 +12,7 @@ use polity_hands::table::Hands;
 use polity_hands::tool::{Needs, Tool as OutsideTool, Words};
 use polity_llm::Tool;
 use polity_registry::{Snapshot, ToolText};
-use polity_society::policy::denies_all;
+use polity_society::policy::{Effect, Reach, denies_all};
 use polity_society::rules::{Rights, Verdict};
 use polity_society::tool_group::ToolGroup;
 use schemars::generate::SchemaSettings;
@@ -38,9 +39,6 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// The tools that can copy a file, each with the argument that names the file.
-const COPYING: [(&str, &str); 2] = [(PUT_ARTIFACT, PATH), (GET_ARTIFACT, SAVE_TO)];
-
 /// The agent to which a request offers tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
@@ -52,24 +50,39 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns whether the agent may call a tool whose calls need this group. Returns false if the agent lacks the
-    /// right to the group, or if the policy denies every call of the tool. Such a tool is not offered. Returns true if
-    /// the policy denies only some calls.
-    pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
+    /// Returns whether the agent may call a tool. Returns false if the agent lacks the right to the group of the tool,
+    /// or if the policy denies every call of the tool. Such a tool is not offered. Returns true if the policy denies
+    /// only some calls.
+    pub(super) fn may_call(&self, tool: &dyn OutsideTool) -> bool {
+        self.may_act(tool.name(), &tool.group(), tool.always())
+    }
+
+    /// Returns whether the agent may call a tool with an argument that needs a further group.
+    fn may_call_with(&self, tool: &str, needs: &Needs) -> bool {
+        self.may_act(tool, &needs.group, Some(needs.reach.effect()))
+    }
+
+    /// Returns whether the rights, and the policy for at least some calls, allow an act of a tool. `always` is the
+    /// effect that the act has in every call of the tool; `None` if the effect depends on the arguments.
+    fn may_act(&self, tool: &str, group: &ToolGroup, always: Option<Effect>) -> bool {
         let settings = &self.snapshot.settings;
         let groups = settings.server_groups().of(group);
         self.rights.decide(group) == Verdict::Allow
-            && !denies_all(tool, &groups, self.role, &settings.tools.policy)
+            && !denies_all(tool, &groups, self.role, always, &settings.tools.policy)
     }
 }
 
 /// Returns the society tools that an agent may call.
 pub(crate) fn offered(asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
     let Asker { rights, snapshot, hands, .. } = asker;
-    let may_call = |name: &str| arguments::group_of(name).is_some_and(|group| asker.may_call(name, &group));
-    let may_copy = |name: &str| hands.workspaces().is_some() && asker.may_call(name, &ToolGroup::Files);
+    let always = Some(Reach::Society.effect());
+    let may_call =
+        |name: &str| arguments::group_of(name).is_some_and(|group| asker.may_act(name, &group, always));
     let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).filter(|name| may_call(name)).collect();
-    let copying = COPYING.iter().map(|(name, _)| *name).filter(|name| may_copy(name)).collect();
+    let may_copy =
+        |name: &str, needs: &Needs| hands.workspaces().is_some() && asker.may_call_with(name, needs);
+    let copying =
+        COPYING.iter().filter(|(name, needs)| may_copy(name, needs)).map(|(name, _)| *name).collect();
     // Only an agent that works in a workspace needs to know that the workspace exists.
     let works_on_files =
         [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
@@ -97,10 +110,10 @@ fn society_tool(name: &str, mut schema: Value, tools: &SocietyTools, snapshot: &
     if tools.workspace == Workspace::Hidden {
         hide(&mut schema, super::WORKSPACE);
     }
-    if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| *tool == name)
+    if let Some((_, needs)) = COPYING.iter().find(|(tool, _)| *tool == name)
         && tools.copying.contains(&name)
     {
-        add_copying(&mut schema, name, argument);
+        add_copying(&mut schema, name, needs.argument);
     }
     in_words(name, schema, snapshot.prompts.tool_texts.get(name))
 }
@@ -154,7 +167,7 @@ pub(crate) struct Offering<'a> {
 pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, cache: &ToolCache) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let mut tools = asker.hands.tools();
-    tools.retain(|tool| asker.may_call(tool.name(), &tool.group()));
+    tools.retain(|tool| asker.may_call(tool.as_ref()));
     let (of_servers, others): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|tool| is_of_server(tool.as_ref()));
     let mut of_servers = in_requests(of_servers, asker, cache);
@@ -184,7 +197,7 @@ fn cost(tool: &Tool) -> Definition<'_> {
 fn in_requests(tools: Vec<Arc<dyn OutsideTool>>, asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let with_hidden = |tool: Arc<dyn OutsideTool>| {
-        let lacks = |needs: &&Needs| !asker.may_call(tool.name(), &needs.group);
+        let lacks = |needs: &&Needs| !asker.may_call_with(tool.name(), needs);
         let hidden = tool.needs().iter().filter(lacks).map(|needs| needs.argument).collect();
         (ByAddress(tool), hidden)
     };

@@ -92,7 +92,7 @@ impl Tool for SearchTools {
             let role = invocation.caller.role.as_str();
             let asker = Asker { rights: &rights, role, snapshot: &snapshot, hands: &self.hands };
             let mut tools = self.hands.tools();
-            tools.retain(|tool| is_of_server(tool.as_ref()) && asker.may_call(tool.name(), &tool.group()));
+            tools.retain(|tool| is_of_server(tool.as_ref()) && asker.may_call(tool.as_ref()));
             let described: Vec<(&str, String)> =
                 tools.iter().map(|tool| (tool.name(), description(tool.as_ref()))).collect();
             // A search does not use the token counts of definitions, so every count is 0.

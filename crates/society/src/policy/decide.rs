@@ -163,14 +163,28 @@ fn names_fit(rule: &Rule, tool: &str, groups: &[ToolGroup], role: &str) -> bool 
 }
 
 /// Returns whether the rules deny every call of this tool by this role. If so, requests to models do not offer the
-/// tool. `groups` contains all groups that the tool is in.
-pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) -> bool {
+/// tool. `groups` contains all groups that the tool is in. `always` is the effect that every call of the tool has;
+/// `None` if the effect depends on the arguments.
+pub fn denies_all(
+    tool: &str,
+    groups: &[ToolGroup],
+    role: &str,
+    always: Option<Effect>,
+    rules: &[Rule],
+) -> bool {
     if groups.iter().any(ToolGroup::is_for_everybody) {
         return false;
     }
     for rule in rules.iter().filter(|rule| names_fit(rule, tool, groups, role)) {
         let Rule { tool: _, group: _, role: _, command, host, write, seen, decide } = rule;
-        let fits_every_call = command.is_none() && host.is_none() && write.is_none() && seen.is_empty();
+        let effect_fits = match (write, always) {
+            (None, _) => true,
+            // No call fits this rule.
+            (Some(write), Some(always)) if *write != always => continue,
+            (Some(_), Some(_)) => true,
+            (Some(_), None) => false,
+        };
+        let fits_every_call = effect_fits && command.is_none() && host.is_none() && seen.is_empty();
         match decide {
             Verdict::Deny if fits_every_call => return true,
             Verdict::Deny => {}

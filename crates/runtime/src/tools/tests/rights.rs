@@ -501,27 +501,34 @@ impl Reference {
         strictest.unwrap_or(Verdict::Runs)
     }
 
-    /// Returns whether an agent may make some calls of a tool that need this group. A rule with a condition does not
-    /// deny all calls.
-    fn may_call(&self, agent: &str, tool: &str, group: &ToolGroup) -> bool {
-        let (names, role) = (self.names(group), &self.agents[agent].role);
-        let about = self.rules.iter().filter(|rule| rule.is_about(role, tool, &names));
-        let mut denying = about.take_while(|rule| rule.decide == "deny");
-        let denies_all =
-            *group != ToolGroup::Messages && denying.any(|rule| rule.condition == Condition::None);
-        self.may(agent, group) && !denies_all
+    /// Returns whether an agent may make some calls like this call. A rule about hosts or about sources does not deny
+    /// all calls. The effect of an act is the same in all calls, so no call or every call fits a rule about an effect.
+    fn may_call(&self, agent: &str, call: &str) -> bool {
+        let role = &self.agents[agent].role;
+        acts(call).iter().all(|act| {
+            let names = self.names(&act.group);
+            let other_effect = |rule: &&Rule| match rule.condition {
+                Condition::Write(effect) => effect != act.effect,
+                Condition::None | Condition::Host(_) | Condition::Seen(_) => false,
+            };
+            let about = self.rules.iter().filter(|rule| rule.is_about(role, tool_of(call), &names));
+            let mut denying =
+                about.filter(|rule| !other_effect(rule)).take_while(|rule| rule.decide == "deny");
+            let denies_all = act.group != ToolGroup::Messages
+                && denying.any(|rule| matches!(rule.condition, Condition::None | Condition::Write(_)));
+            self.may(agent, &act.group) && !denies_all
+        })
     }
 
     /// Returns the tools that an agent is offered, and the arguments for which a tool needs a further group.
     fn offered(&self, agent: &str) -> BTreeSet<String> {
-        let may_call = |tool: &str| self.may_call(agent, tool, &group(tool));
-        let mut offered: BTreeSet<&str> = tools().filter(|tool| may_call(tool)).collect();
+        let mut offered: BTreeSet<&str> = tools().filter(|tool| self.may_call(agent, tool)).collect();
         if self.definitions == Definitions::Deferred && OF_SERVERS.iter().any(|tool| offered.contains(tool)) {
             let found = &self.agents[agent].found;
             offered.retain(|tool| !OF_SERVERS.contains(tool) || found.contains(tool));
             offered.insert(SEARCH_TOOLS);
         }
-        if offered.contains("fetch_page") && self.may_call(agent, "fetch_page", &ToolGroup::Files) {
+        if self.may_call(agent, SAVING) {
             offered.insert(SAVING);
         }
         offered.into_iter().map(str::to_owned).collect()
@@ -530,7 +537,7 @@ impl Reference {
     /// Returns the tools that the search in a turn finds.
     fn found_in(&self, agent: &str, turn: &Turn) -> BTreeSet<&'static str> {
         let fitting = OF_SERVERS.into_iter().filter(|tool| turn.fits(tool));
-        fitting.filter(|tool| self.may_call(agent, tool, &group(tool))).collect()
+        fitting.filter(|tool| self.may_call(agent, tool)).collect()
     }
 
     /// Carries out the turn of an agent. `questions` says how often the person was asked before.

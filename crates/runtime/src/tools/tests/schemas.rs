@@ -1,5 +1,6 @@
-use crate::testing::snapshot;
+use crate::society::with_own_tools;
 use crate::testing::tool::shipped_hands;
+use crate::testing::{World, snapshot};
 use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_hands::table::Hands;
 use polity_llm::Tool;
@@ -169,4 +170,59 @@ async fn what_a_call_cannot_do_without() {
     check("get_artifact", &["ref"]);
     check("list_artifacts", &[]);
     check("compress_context", &["summary"]);
+}
+
+/// Returns the names of the outside tools that root is offered if this rule holds for files, commands and the web.
+async fn offered_under(rule: &Value) -> Vec<String> {
+    let rules: Vec<Value> = ["files", "command", "web"]
+        .into_iter()
+        .map(|group| {
+            let mut rule = rule.clone();
+            rule["group"] = json!(group);
+            rule
+        })
+        .collect();
+    let world = World::with_app(&json!({"tools": {"policy": rules}})).await;
+    let hands = with_own_tools(shipped_hands(), &world.store, &world.registry);
+    let rights = Rights::of(&Grant::everything(), &[]);
+    let asker = Asker { rights: &rights, role: "root", snapshot: &world.snapshot, hands: &hands };
+    let offered = offered_outside(asker, &Offering::default(), &ToolCache::default());
+    offered.into_iter().map(|tool| tool.name).collect()
+}
+
+/// Every call of `merge_workspace` changes something, and no call of `search_files` does. With the other two tools, it
+/// depends on the arguments.
+#[tokio::test]
+async fn a_tool_is_not_offered_where_a_rule_denies_all_that_it_does() {
+    const DEPENDING: [&str; 2] = ["str_replace_editor", "http_request"];
+    const CHANGING: [&str; 3] = ["merge_workspace", "bash", "bash_stop"];
+    let all = offered_under(&json!({"decide": "allow"})).await;
+    assert!(["merge_workspace", "search_files"].iter().all(|name| all.iter().any(|offered| offered == name)));
+    let changes = |name: &&String| CHANGING.contains(&name.as_str());
+    let depends = |name: &&String| DEPENDING.contains(&name.as_str());
+    let without_changing: Vec<&String> = all.iter().filter(|name| !changes(name)).collect();
+    let without_reading: Vec<&String> = all.iter().filter(|name| changes(name) || depends(name)).collect();
+    for (write, expect) in [(true, without_changing), (false, without_reading)] {
+        let offered = offered_under(&json!({"write": write, "decide": "deny"})).await;
+        assert_eq!(offered.iter().collect::<Vec<_>>(), expect, "write: {write}");
+    }
+}
+
+#[tokio::test]
+async fn the_effect_that_a_tool_always_has_is_that_of_each_call() {
+    let world = World::new().await;
+    let hands = with_own_tools(shipped_hands(), &world.store, &world.registry);
+    let calls = [
+        json!({}),
+        json!({"command": "view", "path": "a"}),
+        json!({"command": "create", "path": "a", "file_text": "x"}),
+        json!({"method": "GET", "url": "http://a.example/"}),
+        json!({"method": "POST", "url": "http://a.example/", "saveTo": "f"}),
+    ];
+    for tool in hands.tools() {
+        for call in &calls {
+            let effect = tool.reach(call.as_object().unwrap()).effect();
+            assert!(tool.always().is_none_or(|always| always == effect), "{} {call}", tool.name());
+        }
+    }
 }

@@ -199,8 +199,35 @@ fn a_rule_names_a_server_by_each_of_its_groups() {
     check(of_server("mail", Effect::Reads), None);
     check(having_seen(bash("ls", Confinement::Full), Source::Server(server("git"))), Some(1));
     check(having_seen(bash("ls", Confinement::Full), Source::Server(server("mail"))), None);
-    assert!(denies_all("git__log", &servers.of(&"mcp:git".parse().unwrap()), "Writer", &rules));
-    assert!(!denies_all("mail__read", &servers.of(&"mcp:mail".parse().unwrap()), "Writer", &rules));
+    assert!(denies_all("git__log", &servers.of(&"mcp:git".parse().unwrap()), "Writer", None, &rules));
+    assert!(!denies_all("mail__read", &servers.of(&"mcp:mail".parse().unwrap()), "Writer", None, &rules));
+}
+
+#[test]
+fn a_rule_about_an_effect_denies_every_call_of_a_tool_that_always_has_it() {
+    let of_files = |write: Option<Effect>, decide| Rule {
+        group: Some(Pattern::new("files")),
+        write,
+        ..Rule::of_everything(decide)
+    };
+    let changes = of_files(Some(Effect::Changes), Verdict::Deny);
+    let check = |rules: &[Rule], always: Option<Effect>, expect: bool| {
+        assert_eq!(
+            denies_all("x", &[ToolGroup::Files], "Writer", always, rules),
+            expect,
+            "{rules:?} {always:?}"
+        );
+    };
+    let only_changes = [changes.clone()];
+    check(&only_changes, Some(Effect::Changes), true);
+    check(&only_changes, Some(Effect::Reads), false);
+    check(&only_changes, None, false);
+    // No call of a tool that always changes something fits a rule about reading.
+    let reading_first = [of_files(Some(Effect::Reads), Verdict::Allow), changes.clone()];
+    check(&reading_first, Some(Effect::Changes), true);
+    check(&reading_first, None, false);
+    let allowed_first = [of_files(Some(Effect::Changes), Verdict::Allow), changes];
+    check(&allowed_first, Some(Effect::Changes), false);
 }
 
 fn any_call() -> impl Strategy<Value = CallFacts> {
@@ -287,16 +314,19 @@ proptest! {
     }
 
     #[test]
-    fn a_tool_that_is_not_offered_has_no_call_that_is_not_denied(call in any_call(), rules in rules()) {
-        let all = denies_all(&call.tool, std::slice::from_ref(&call.group), &call.role, &rules);
+    fn a_tool_that_is_not_offered_has_no_call_that_is_not_denied(call in any_call(), rules in rules(), effect in prop::option::of(Just(()))) {
+        let always = effect.map(|()| call.reach.effect());
+        let all = denies_all(&call.tool, std::slice::from_ref(&call.group), &call.role, always, &rules);
         if all {
             let denied = matches!(decide(&call, &rules, &[]), Decision::Deny { .. });
             prop_assert!(denied);
         }
-        let on_names = rules.iter().all(|rule| {
-            rule.command.is_none() && rule.host.is_none() && rule.write.is_none() && rule.seen.is_empty()
+        // Rules about effects decide about all calls of a tool if its calls always have the same effect.
+        let on_tools = rules.iter().all(|rule| {
+            let is_certain = rule.write.is_none() || always.is_some();
+            rule.command.is_none() && rule.host.is_none() && is_certain && rule.seen.is_empty()
         });
-        if on_names {
+        if on_tools {
             prop_assert_eq!(all, matches!(decide(&call, &rules, &[]), Decision::Deny { .. }));
         }
     }
