@@ -140,6 +140,9 @@ pub struct Output {
     /// Files that belong to the result, such as images. A model that can read a file gets it together with the
     /// content.
     pub files: Vec<File>,
+    /// The field of a JSON result in which the runtime puts the reference of the first file, once it is stored. `None`
+    /// if the JSON does not mention the file.
+    pub reference_field: Option<&'static str>,
     /// The sources outside the society from which the content comes, such as the web. Empty if all content comes from
     /// the society itself.
     pub sources: BTreeSet<Source>,
@@ -150,18 +153,27 @@ pub struct Output {
 impl Output {
     /// Makes a result that consists of JSON only.
     pub fn json(value: Value) -> Self {
-        Self { content: Content::Json(value), files: Vec::new(), sources: BTreeSet::new(), goes_on: None }
+        Self::of(Content::Json(value))
     }
 
     /// Makes a result that consists only of a quoted text.
     pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
-        let content = Content::Text { origin: origin.into(), text: text.into() };
-        Self { content, files: Vec::new(), sources: BTreeSet::new(), goes_on: None }
+        Self::of(Content::Text { origin: origin.into(), text: text.into() })
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, files: Vec::new(), reference_field: None, sources: BTreeSet::new(), goes_on: None }
     }
 
     /// Adds a file to the result.
     pub fn with_file(mut self, file: File) -> Self {
         self.files.push(file);
+        self
+    }
+
+    /// Sets the field of the JSON result in which the runtime puts the reference of the first file.
+    pub fn referring_in(mut self, field: &'static str) -> Self {
+        self.reference_field = Some(field);
         self
     }
 

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The field of a result that contains the reference of the whole output, if the result shows only parts of it.
+const ARTIFACT: &str = "artifact";
+
 /// Describes the end of a foreground command. If the output is too long to show, the result also contains the whole
 /// output as a file.
 pub(super) async fn of_end(
@@ -86,7 +89,7 @@ fn with_restored(mut result: Value, restored: &[PathBuf]) -> Value {
 async fn with_file(made: Output, path: &Path) -> Output {
     let Ok(bytes) = tokio::fs::read(path).await else { return made };
     let (declared_mime, filename) = (Some("text/plain".to_owned()), Some("output.txt".to_owned()));
-    made.with_file(File { bytes: bytes.into(), declared_mime, filename })
+    made.with_file(File { bytes: bytes.into(), declared_mime, filename }).referring_in(ARTIFACT)
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -70,6 +70,7 @@ async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
             let [file] = &output.files[..] else { panic!("{level:?}: {:?}", output.files.len()) };
             assert!(file.bytes == all, "{level:?}: {} bytes", file.bytes.len());
             assert_eq!(file.declared_mime.as_deref(), Some("text/plain"));
+            assert_eq!(output.reference_field, Some("artifact"));
         };
         let run = async |tool: &str, arguments: Value| {
             bench.try_run(Root::Made, "a-1", tool, arguments).await.unwrap()
@@ -80,6 +81,7 @@ async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
         check(&run("bash_output", json!({"id": id})).await);
         let short = run("bash", json!({"command": "seq 1 1000"})).await;
         assert_eq!(short.files, [], "{level:?}: all of a short output is shown");
+        assert_eq!(short.reference_field, None, "{level:?}");
     }
 }
 

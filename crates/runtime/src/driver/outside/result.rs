@@ -38,10 +38,11 @@ pub(super) async fn end(
     unwritten: u64,
 ) -> Result<Ended, Error> {
     let Ran { call, reaches, result, unknown, duration } = ran;
-    let mut goes_on = None;
+    let (mut goes_on, mut reference_field) = (None, None);
     let (mut result, mut refused, mut files) = match result {
         Ok(output) => {
             goes_on.clone_from(&output.goes_on);
+            reference_field = output.reference_field;
             let (result, files) = taken_apart(output);
             (result, None, files)
         }
@@ -87,7 +88,7 @@ pub(super) async fn end(
         }
     }
     let mut left_out = Vec::new();
-    for file in files {
+    for (at, file) in files.into_iter().enumerate() {
         let size = file.bytes.len() as u64;
         let fits = limits.check_artifact(size).map_err(Refusal::from);
         if let Err(refusal) = fits.and_then(|()| limits.check_artifacts_of_task(held.saturating_add(size))) {
@@ -103,7 +104,10 @@ pub(super) async fn end(
             ..NewArtifact::default()
         };
         let prepared = put_in_store(handles, artifact).await?;
-        if let ToolResult::Outside { artifacts, .. } = &mut result {
+        if let ToolResult::Outside { content, artifacts, .. } = &mut result {
+            if let (0, Some(field), Content::Json(Value::Object(object))) = (at, reference_field, content) {
+                object.insert(field.to_owned(), Value::String(prepared.artifact.id.reference()));
+            }
             artifacts.push(prepared.artifact.id.clone());
         }
         stored.push(prepared);
@@ -125,7 +129,7 @@ pub(super) async fn end(
 
 /// Splits the output of a tool into the result to record and the files to store.
 fn taken_apart(output: call::Output) -> (ToolResult, Vec<call::File>) {
-    let call::Output { content, files, sources, goes_on: _ } = output;
+    let call::Output { content, files, reference_field: _, sources, goes_on: _ } = output;
     let content = match content {
         call::Content::Json(value) => Content::Json(value),
         call::Content::Text { origin, text } => Content::Text { origin, text },

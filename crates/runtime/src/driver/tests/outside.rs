@@ -180,6 +180,27 @@ async fn a_picture_of_a_tool_is_seen_by_a_model_with_vision_and_described_to_one
 }
 
 #[tokio::test]
+async fn a_result_contains_the_reference_of_its_stored_file_where_the_tool_wants_it() {
+    let file = |text: &'static str| File { bytes: text.into(), declared_mime: None, filename: None };
+    let output = Output::json(json!({"exitCode": 0})).with_file(file("all of it")).with_file(file("other"));
+    let tool = FakeTool::returns("work", Ok(output.referring_in("artifact")));
+    let says = || vec![Say::Call("work", json!({})), Say::Text("done")];
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    drive_root(&world, says(), vec![tool.clone()]).await;
+    let references = world.query("SELECT 'artifact:' || id FROM artifacts ORDER BY size DESC").await;
+    assert_eq!(references.len(), 2);
+    assert_eq!(results(&world).await, [json!({"exitCode": 0, "artifact": references[0]})]);
+
+    let full = World::with(&json!({"maxArtifactBytesPerTask": 6})).await;
+    full.say("user", "root", json!("go")).await;
+    drive_root(&full, says(), vec![tool]).await;
+    // The file of the field could not be stored. The other file must not take its place.
+    let told = results(&full).await.remove(0);
+    assert_eq!((told.get("artifact"), &told["exitCode"]), (None, &json!(0)), "{told}");
+}
+
+#[tokio::test]
 async fn files_that_tools_return_count_with_the_other_artifacts_of_their_task() {
     let tool = FakeTool::new("take", |invocation| {
         let sizes: Vec<usize> = serde_json::from_value(invocation.arguments["sizes"].clone()).unwrap();
