@@ -99,6 +99,8 @@ pub enum Step {
     Agent { agent: AgentId },
     /// The agent was hired. Its brief or its role prompt is text of the agent `from`.
     Hired { from: AgentId },
+    /// The agent read what a role offers. This is text of the agent `from`.
+    Role { from: AgentId },
 }
 
 /// One step on the way from a source to an agent.
@@ -185,7 +187,9 @@ pub async fn way(
             serde_json::from_str(&text).map_err(|error| damaged("seen", &holder.to_string(), error))?;
         let before = match &step {
             Step::Tool { .. } => None,
-            Step::Message { from, .. } | Step::Hired { from } => Some(Holder::Agent(from.clone())),
+            Step::Message { from, .. } | Step::Hired { from } | Step::Role { from } => {
+                Some(Holder::Agent(from.clone()))
+            }
             Step::Artifact { artifact } => Some(Holder::Artifact(artifact.clone())),
             Step::Files => Some(Holder::Workspace),
             Step::Agent { agent } => Some(Holder::Agent(agent.clone())),

@@ -28,6 +28,7 @@ fn line(passed: &Passed) -> String {
         Step::Files => format!("{holder} worked in the workspace"),
         Step::Agent { agent } => format!("{agent} put it into {holder}"),
         Step::Hired { from } => format!("{holder} was hired with a text of {from}"),
+        Step::Role { from } => format!("{holder} read what a role of {from} offers"),
     }
 }
 

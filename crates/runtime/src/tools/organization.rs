@@ -99,6 +99,9 @@ fn show_role(role: &Role, catalogue: &Catalogue) -> Value {
 
 pub(super) async fn find_role(tx: &mut Tx, context: &Context<'_>, arguments: &FindRoleByName) -> Ran {
     let role = role_of(tx, context, &arguments.name).await?;
+    let offering = role.as_ref().filter(|role| role.interface_spec.is_some());
+    let offering = offering.map(|role| role.id.clone());
+    door::note_offers(tx, context.caller, offering.as_slice()).await?;
     let shown = role.map_or(Value::Null, |role| show_role(&role, &context.snapshot.catalogue));
     Ok(Done::json(shown))
 }

@@ -231,3 +231,61 @@ async fn a_hired_agent_has_seen_what_the_creator_of_its_role_has_seen() {
     let hired = world.call("root", "spawn_agent", arguments).await;
     assert_eq!(readers(&world).await, [maker.as_str(), hired["id"].as_str().unwrap()]);
 }
+
+/// Creates two roles of an agent that has read the web: `plain`, and `open`, which says what it offers. Then hires an
+/// agent into the role `open`. Returns the agent that has read the web, and the hired agent.
+async fn offering(world: &World) -> (String, String) {
+    let maker = world.hire("root", "a", json!({})).await;
+    read_web(world, &maker).await;
+    world.call(&maker, "create_role", json!({"name": "plain", "rolePrompt": "…"})).await;
+    let spec = json!({"services": "…", "input_format": "…", "output_format": "…", "examples": "…"});
+    let hired = world.hire(&maker, "open", json!({"interface_spec": spec})).await;
+    (maker, hired)
+}
+
+#[tokio::test]
+async fn who_finds_a_role_has_seen_what_the_writer_of_its_offer_has_seen() {
+    let world = World::new().await;
+    let (maker, hired) = offering(&world).await;
+    let before = [maker.as_str(), &hired];
+    let plain = world.call("root", "find_role_by_name", json!({"name": "plain"})).await;
+    assert_eq!((code(&plain), readers(&world).await), ("ok", sorted(&before)));
+    let open = world.call("root", "find_role_by_name", json!({"name": "open"})).await;
+    assert!(open["interface_spec"].is_object(), "{open}");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
+    let way = world.query("SELECT way FROM seen WHERE holder = 'agent:root'").await;
+    assert_eq!(way, [json!({"by": "role", "from": maker}).to_string()]);
+}
+
+/// The maker introduces its child to root, and root introduces it to a writer. Neither the maker nor root has said
+/// anything from outside, but each introduction shows the offer.
+#[tokio::test]
+async fn who_is_told_of_an_offer_has_seen_what_its_writer_has_seen() {
+    let world = World::new().await;
+    let (maker, hired) = offering(&world).await;
+    let introduction =
+        |agent: &str| json!({"message_type": "introduction_response", "target_agent": {"id": agent}});
+    let writer = world.hire("root", "b", json!({})).await;
+    let listed = world.call("root", "list_contacts", json!({})).await;
+    assert!(!listed.to_string().contains("interface_spec"), "{listed}");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired]));
+    // Root has not read this message yet, but it has the contact.
+    assert_eq!(code(&world.say(&maker, "root", introduction(&hired)).await), "ok");
+    assert_eq!(code(&world.say("root", &writer, introduction(&hired)).await), "ok");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
+    world.begin_turn(&writer).await;
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root", &writer]));
+
+    let world = World::new().await;
+    let (maker, hired) = offering(&world).await;
+    assert_eq!(code(&world.say(&maker, "root", introduction(&hired)).await), "ok");
+    let listed = world.call("root", "list_contacts", json!({})).await;
+    assert!(listed.to_string().contains("interface_spec"), "{listed}");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
+}
+
+fn sorted(agents: &[&str]) -> Vec<String> {
+    let mut agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+    agents.sort();
+    agents
+}
