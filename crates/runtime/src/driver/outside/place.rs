@@ -60,13 +60,15 @@ pub(in crate::driver) async fn refused_worktree(
 ) -> Result<Option<Refusal>, Error> {
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(None) };
     let caller = caller(handles, conversation).await?;
-    if let Err(refusal) = workspaces.can_hire(&caller, &handles.draining).await {
+    // Not even the end of the daemon cancels the check, because a check that was cancelled would refuse the hire.
+    let never = CancellationToken::new();
+    if let Err(refusal) = workspaces.can_hire(&caller, &never).await {
         return Ok(Some(refusal));
     }
-    if let Err(refusal) = make_worktree(handles, &caller, &handles.draining).await? {
+    if let Err(refusal) = make_worktree(handles, &caller, &never).await? {
         return Ok(Some(refusal));
     }
-    let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;
+    let opened = workspaces.directory(&caller.task, &caller.place, &never).await;
     Ok(opened.err())
 }
 

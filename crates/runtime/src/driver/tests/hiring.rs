@@ -2,6 +2,7 @@
 
 use super::copying::{drive, results_of, with_workspaces};
 use super::*;
+use crate::driver::outside::refused_worktree;
 use polity_hands::call::{Access, Root};
 use std::path::Path;
 
@@ -77,4 +78,18 @@ async fn an_agent_whose_worktree_is_not_made_yet_can_hire_into_another_one() {
     let fetch = FakeTool::returns("fetch_page", Ok(Output::json(json!({}))));
     drive(&world, helper, vec![Say::Call("fetch_page", json!({})), Say::Text("done")], vec![fetch]).await;
     assert_eq!(std::fs::read_to_string(worktree.with_file_name(helper).join("plan.md")).unwrap(), "the plan");
+}
+
+#[tokio::test]
+async fn the_end_of_the_daemon_refuses_no_hire() {
+    let world = World::new().await;
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), with_workspaces(&world, Vec::new()));
+    handles.draining.cancel();
+    match refused_worktree(&handles, &world.of("root")).await.unwrap() {
+        None => {}
+        Some(Refusal::WorkspaceRefused { reason }) if reason.starts_with("Git ") => {
+            println!("this test needs git 2.38 or newer, which this machine lacks");
+        }
+        Some(refusal) => panic!("{refusal:?}"),
+    }
 }
