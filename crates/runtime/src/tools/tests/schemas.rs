@@ -187,7 +187,7 @@ async fn offered_under(rule: &Value) -> Vec<String> {
     let rights = Rights::of(&Grant::everything(), &[]);
     let asker = Asker { rights: &rights, role: "root", snapshot: &world.snapshot, hands: &hands };
     let offered = offered_outside(asker, &Offering::default(), &ToolCache::default());
-    offered.into_iter().map(|tool| tool.name).collect()
+    offered.into_iter().map(|tool| tool.name.clone()).collect()
 }
 
 /// Every call of `merge_workspace` changes something, and no call of `search_files` does. With the other two tools, it
