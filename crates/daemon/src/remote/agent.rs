@@ -379,7 +379,7 @@ contacts, without older ones
     #[test]
     fn a_conversation_in_words() {
         insta::assert_snapshot!(without_styles(&conversation_in_words(&conversation())), @r#"
-1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
+1970-01-01 00:00:00 m000000001 user → root general answered by m000000004
     看看这张图片
     + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
 1970-01-01 00:00:02 heard m000000009, which was removed

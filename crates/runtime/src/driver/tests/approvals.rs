@@ -448,7 +448,10 @@ async fn no_content_is_stored_for_a_call_that_is_refused() {
         let agent = world.hire("root", name, json!({"toolGroups": groups})).await;
         world.say("root", &agent, json!("write")).await;
         let put = Say::Call("put_artifact", json!({"type": "note", "content": "a note"}));
-        drive(&world, &world.of(&agent), vec![put, Say::Text("done")], &[]).await;
+        // The agent does not name what it has stored, so it is reminded of that.
+        let reminded = is_stored.then_some(Say::Text("it is a note"));
+        let says = [put, Say::Text("done")].into_iter().chain(reminded).collect();
+        drive(&world, &world.of(&agent), says, &[]).await;
         let told = &results_in(&world, &world.of(&agent)).await[0];
         assert_eq!(code(told), if is_stored { "ok" } else { "tool_not_permitted" }, "{name}: {told}");
         let blob = polity_artifacts::BlobHash::of(b"a note");

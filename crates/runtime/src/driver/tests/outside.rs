@@ -101,7 +101,9 @@ async fn content_is_stored_after_a_refused_call_in_the_same_answer() {
     let world = World::new().await;
     let fetch = FakeTool::returns("fetch", Ok(Output::json(json!({}))));
     let put = json!({"type": "note", "content": "a note"});
-    let says = vec![Say::Calls(vec![("fetch", json!({})), ("put_artifact", put)]), Say::Text("stored")];
+    let calls = Say::Calls(vec![("fetch", json!({})), ("put_artifact", put)]);
+    // The agent does not name what it has stored, so it is reminded of that.
+    let says = vec![calls, Say::Text("stored"), Say::Text("it is a note")];
     drive_reader(&world, json!({"toolGroups": ["artifacts"]}), says, vec![fetch]).await;
     assert_eq!(world.query("SELECT label FROM artifacts").await, ["note"]);
 }

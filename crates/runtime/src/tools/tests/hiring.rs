@@ -263,8 +263,7 @@ async fn who_finds_a_role_has_seen_what_the_writer_of_its_offer_has_seen() {
 async fn who_is_told_of_an_offer_has_seen_what_its_writer_has_seen() {
     let world = World::new().await;
     let (maker, hired) = offering(&world).await;
-    let introduction =
-        |agent: &str| json!({"message_type": "introduction_response", "target_agent": {"id": agent}});
+    let introduction = |agent: &str| json!({"message_type": "introduction_response", "target_agent": {"id": agent}, "usage_hint": "ask it"});
     let writer = world.hire("root", "b", json!({})).await;
     let listed = world.call("root", "list_contacts", json!({})).await;
     assert!(!listed.to_string().contains("interface_spec"), "{listed}");
