@@ -2,6 +2,8 @@
 //! read text from it, it describes the attachment in words.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::json;
@@ -212,16 +214,28 @@ fn damages() -> [Vec<u8>; 4] {
     [flipped, PICTURE[..PICTURE.len() / 2].to_vec(), Vec::new(), [PICTURE, b"more"].concat()]
 }
 
+/// Plays a run with a picture that ends before a model has answered. The server answers only from then on, because the
+/// run may send a request before its time is over.
+fn after_a_run_without_an_answer(input: &[&str]) -> (ScriptedServer, Polity) {
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&has_ended);
+    let server = ScriptedServer::start(move |_| match answers.load(Ordering::SeqCst) {
+        true => Answer::say("unreadable"),
+        false => Answer::error(503, json!({"error": {"message": "try again"}})),
+    });
+    let polity = home_with(&server, input);
+    let path = write(&polity, "picture.png", PICTURE);
+    let ended = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
+    assert_eq!(ended.code, Some(124), "{}", ended.stderr);
+    has_ended.store(true, Ordering::SeqCst);
+    (server, polity)
+}
+
 #[test]
 fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
     for damaged in damages() {
-        let server = ScriptedServer::start(|_| Answer::say("unreadable"));
-        let polity = home_with(&server, &["text", "vision"]);
-        let path = write(&polity, "picture.png", PICTURE);
-        // The timeout stops the first run before it asks a model. The test then damages the stored bytes, and the
-        // second run reads the damaged bytes.
-        let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
-        assert_eq!(stored.code, Some(124), "{}", stored.stderr);
+        // The test damages the stored bytes, and the second run reads the damaged bytes.
+        let (server, polity) = after_a_run_without_an_answer(&["text", "vision"]);
         let blob = files_below(&polity.data_dir().join("artifacts"))
             .into_iter()
             .find(|file| fs::read(file).expect("a file") == PICTURE)
@@ -247,11 +261,7 @@ fn a_row_that_was_damaged_is_told_as_unreadable_and_nothing_is_sent() {
         "UPDATE artifacts SET mime_type = ''",
         "UPDATE artifacts SET blob = '../../../etc/passwd'",
     ] {
-        let server = ScriptedServer::start(|_| Answer::say("unreadable"));
-        let polity = home_with(&server, &["text", "vision", "file"]);
-        let path = write(&polity, "picture.png", PICTURE);
-        let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
-        assert_eq!(stored.code, Some(124), "{}", stored.stderr);
+        let (server, polity) = after_a_run_without_an_answer(&["text", "vision", "file"]);
         Database::write(&polity.data_dir()).execute(damage);
 
         let ended = run(&polity, &["--resume", "--json"]).expect_code(0);

@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 /// Each crate of the workspace, with the workspace crates that it may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
+    ("polity-instructions", &[]),
     ("polity-heap", &[]),
     ("polity-addresses", &[]),
     ("polity-disk", &[]),
@@ -282,6 +283,7 @@ fn decisions_do_no_io() {
         "record::",
         "records::Recorded",
         "tasks::Standing",
+        "approvals::Approval;",
         "messages::Size",
         "usage::{Share, Spent}",
         "fork::Rows",

@@ -268,7 +268,7 @@ fn a_parked_agent_goes_on_with_another_service() {
     );
     let text = society.status(&[]);
     assert!(
-        text.contains("→ give the role worker another service: one, spare (polity view --data data)"),
+        text.contains("give the role worker another service, such as one, spare → polity view --data data"),
         "{text}"
     );
 
