@@ -7,7 +7,7 @@ use polity_tests::{Answer, Output, Polity, ScriptedServer};
 use serde_json::json;
 
 use crate::support::database::Database;
-use crate::support::files::write;
+use crate::support::files::{files_below, write};
 use crate::support::{app, home, run, service, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -160,20 +160,27 @@ fn a_service_without_an_address() {
 
 #[test]
 fn a_key_never_shows() {
+    const KEY: &str = "sk-secret-12345678";
     let server = ScriptedServer::start(|_| {
-        Answer::error(401, json!({"error": {"message": "bad key sk-secret-12345678"}}))
+        Answer::error(401, json!({"error": {"message": format!("bad key {KEY}")}}))
     });
     let mut service = service("one", &server, &["text"]);
-    service["apiKey"] = json!("sk-secret-12345678");
-    let polity =
-        Polity::new(&json!({"services": [service, {"apiKey": "sk-secret-12345678"}]}), &app(&json!({})));
+    service["apiKey"] = json!(KEY);
+    let mut polity = Polity::new(&json!({"services": [service, {"apiKey": KEY}]}), &app(&json!({})));
+    polity.set_env("POLITY_LOG", "trace");
     let ended = run(&polity, &["what?", "--json"]).expect_code(5);
-    assert_eq!(server.requests()[0].headers["authorization"], "Bearer sk-secret-12345678");
+    assert_eq!(server.requests()[0].headers["authorization"], format!("Bearer {KEY}"));
+    assert!(ended.stderr.contains("TRACE"), "the log has no TRACE lines");
     for written in [&ended.stdout, &ended.stderr] {
-        assert!(!written.contains("sk-secret-12345678"), "{written}");
+        assert!(!written.contains(KEY), "{written}");
     }
-    let database = std::fs::read(polity.data_dir().join("polity.db")).expect("a database");
-    assert!(!database.windows(18).any(|window| window == b"sk-secret-12345678"));
+    let files = files_below(&polity.data_dir());
+    assert!(files.contains(&polity.data_dir().join("polity.db")), "{files:?}");
+    for file in files {
+        let stored = std::fs::read(&file).expect("a file");
+        let found = stored.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+        assert!(!found, "the key is in {}", file.display());
+    }
 }
 
 #[test]
