@@ -97,6 +97,17 @@ fn deleted_and_written_anew() {
     });
 }
 
+/// Some editors, such as vim, save a file in this way.
+#[test]
+fn moved_aside_and_written_anew() {
+    replaced_by(|config, text, _| {
+        let old = config.join(format!("{FILE}~"));
+        fs::rename(config.join(FILE), &old).expect("moved aside");
+        fs::write(config.join(FILE), text).expect("written");
+        fs::remove_file(&old).expect("deleted");
+    });
+}
+
 #[test]
 fn reached_through_a_link_that_is_swapped() {
     replaced_by(|config, text, turn| {
