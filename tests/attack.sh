@@ -39,5 +39,10 @@ while IFS='|' read -r name target parts; do
         [ "$failed" != 0 ] || bad=$((bad + 1))
     fi
 done <<<"$attacks"
-printf '%-58s %7d %7d %8d\n' 'all' "$all" "$bad" $((SECONDS - began))
+took=$((SECONDS - began))
+printf '%-58s %7d %7d %8d\n' 'all' "$all" "$bad" "$took"
+if [ "$took" -gt 600 ]; then
+    echo "all attacks together took more than 600 seconds" >&2
+    exit 1
+fi
 [ "$bad" = 0 ]
