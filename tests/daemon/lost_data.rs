@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polity_tests::{Answer, Layer, Order, Polity, Running, ScriptedServer};
 use serde_json::json;
@@ -82,6 +82,7 @@ fn a_lost_database_beside_artifacts_is_never_taken_for_a_new_society() {
         }
         let report = polity.run(&["doctor", "--offline", "--data", "data"]).expect_code(1);
         assert!(report.stdout.contains("polity.db is missing or empty"), "{}", report.stdout);
+        assert!(report.stdout.contains("restore a backup"), "{}", report.stdout);
         assert_eq!(database.exists(), is_there);
         assert_eq!(artifacts(&polity), all);
     };
@@ -127,7 +128,22 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     let told = gc(&[]);
     assert!(told.contains("from the trash: 1 file, 8 bytes"), "{told}");
     assert!(!trash.join("1000").exists());
-    assert_eq!(batches().len(), 1, "what was copied back is unneeded, so it is in the trash again");
+    let [batch] = &batches()[..] else {
+        panic!("what was copied back is unneeded, so it is in the trash again: {:?}", batches())
+    };
+
+    // A batch of six days ago stays, and a copy of it that seems to be eight days old goes.
+    let days_ago = |days: u64| {
+        let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+        trash.join(then.duration_since(UNIX_EPOCH).expect("a time after 1970").as_millis().to_string())
+    };
+    let (younger, older) = (days_ago(6), days_ago(8));
+    fs::rename(batch, &younger).expect("renamed");
+    let copied = Command::new("cp").arg("-r").arg(&younger).arg(&older).status();
+    assert!(copied.expect("cp runs").success());
+    let told = gc(&[]);
+    assert!(told.contains("from the trash: 1 file, 8 bytes"), "{told}");
+    assert_eq!(batches(), [younger]);
     assert!(gc(&["--empty-trash"]).contains("from the trash: 1 file, 8 bytes"));
     assert_eq!(batches().len(), 0);
 }
