@@ -6,6 +6,9 @@ use polity_tests::{Answer, Layer, Order, ScriptedServer};
 use serde_json::json;
 
 use crate::power::{Disturbance, Left, Recorded};
+use crate::support::database::Database;
+use crate::support::files::write;
+use crate::support::serving::Serving;
 use crate::support::{home, run};
 
 const NO_SPACE: i64 = 28;
@@ -86,4 +89,44 @@ fn a_start_on_a_disk_that_cannot_be_written_to_is_refused() {
     check_start(&[(Order::Write, NO_SPACE)], "full");
     check_start(&[(Order::Write, READ_ONLY), (Order::Change, READ_ONLY)], "Read-only file system");
     check_start(&[(Order::Sync, BROKEN)], "the disk fails: look into the log of the system");
+}
+
+/// While nothing can be written, a daemon still shows what it has, and accepts nothing. After that, it accepts a message
+/// and begins one task for it.
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_daemon_on_a_disk_that_cannot_be_written_to_is_read_and_accepts_nothing() {
+    const FULL: &[(Order, i64)] = &[(Order::Write, NO_SPACE)];
+    const READS: &[(Order, i64)] = &[(Order::Write, READ_ONLY), (Order::Change, READ_ONLY)];
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let mut polity = home(&server, &json!({}));
+    let attached = write(&polity, "notes.txt", b"the notes");
+    let layer = Layer::below(&mut polity);
+    run(&polity, &["keep this", "--attach", &attached]).expect_code(0);
+    let [[artifact]] = &Database::read(&polity.data_dir()).texts::<1>("SELECT id FROM artifacts")[..] else {
+        panic!("expected one artifact")
+    };
+    let content = format!("GET /api/artifacts/{artifact}/content");
+    let serving = Serving::start(&polity);
+    let tasks = || {
+        let answer = serving.call("GET /api/tasks", b"");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["tasks"].as_array().expect("tasks").len()
+    };
+    for (orders, before) in [(FULL, 1), (READS, 2)] {
+        for &(order, number) in orders {
+            layer.order(order, number);
+        }
+        assert_eq!(tasks(), before);
+        let read = serving.call(&content, b"");
+        assert_eq!((read.status, read.body.as_str()), (200, "the notes"));
+        let refused = serving.call("POST /api/messages", br#"{"text": "refused"}"#);
+        assert_eq!(refused.status, 503, "{refused:?}");
+        for &(order, _) in orders {
+            layer.order(order, 0);
+        }
+        let accepted = serving.call("POST /api/messages", br#"{"text": "accepted"}"#);
+        assert_eq!(accepted.status, 201, "{accepted:?}");
+        assert_eq!(tasks(), before + 1);
+    }
 }
