@@ -1,4 +1,4 @@
-//! The language of the person, as far as the environment names it.
+//! Reads the language of the person from the environment.
 
 use polity_registry::{config_text, language_is_chosen};
 use polity_society::text::Language;

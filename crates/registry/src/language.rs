@@ -13,7 +13,7 @@ use polity_society::text::Language;
 const CHOSEN: &str = "// Somebody has chosen the language of this file.\n";
 
 /// Returns whether somebody has chosen the language that the text of `app.json` names. polity itself writes the default
-/// file, so the language in this file was not chosen.
+/// file, so nobody has chosen the language in it.
 pub fn language_is_chosen(text: &str) -> bool {
     let names_one =
         fields::parse_object(settings::FILE, text).is_ok_and(|root| root.contains_key("language"));

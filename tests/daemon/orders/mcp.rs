@@ -8,7 +8,7 @@ use super::stage::{Played, assert_denied, assert_lacks_right, play};
 
 const PLACES: [Place; 2] = [Place::ServerResult, Place::ServerDescription];
 
-/// Maximum number of characters of a description that polity passes on, with the mark of the cut.
+/// Maximum length of a description that polity passes on, in characters. The mark of a cut is included.
 const DESCRIPTION_CHARS: usize = 4_001;
 
 /// Plays an agent that reads the order to call `world__change`. `groups` are the tool groups of the agent.

@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let (mut agents, _) = client.all_agents(&filter).await?;
     let mut hidden = 0;
     if is_text && arguments.state.is_none() {
-        let open = open_tasks(&client).await?;
+        let open: BTreeSet<_> = open_tasks(&client).await?.into_iter().collect();
         let in_finished_task = filter.task.as_ref().is_some_and(|task| !open.contains(task));
         if arguments.all || in_finished_task {
             finished_last(&mut agents, &open);

@@ -5,16 +5,17 @@ use polity_society::id::{AgentId, TaskId};
 use polity_view::{AgentState, AgentView, MAX_PAGE, TaskFilter, TaskState};
 use std::collections::BTreeSet;
 
-/// Fetches the ids of all open tasks. Fetch them after the agents: otherwise, the agents of a task that begins meanwhile
-/// would count as finished.
-pub(super) async fn open_tasks(client: &Client) -> Result<BTreeSet<TaskId>, Error> {
+/// Fetches the tasks in which something is left to do, oldest first. To find finished agents, fetch these tasks after the
+/// agents: otherwise, the agents of a task that begins meanwhile would count as finished.
+pub(super) async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Error> {
     let mut filter =
         TaskFilter { state: Some(TaskState::Open), limit: Some(MAX_PAGE), ..TaskFilter::default() };
-    let mut open = BTreeSet::new();
+    let mut open = Vec::new();
     loop {
         let page = client.tasks(&filter).await?;
         open.extend(page.tasks.into_iter().map(|task| task.id));
         if page.next.is_none() {
+            open.reverse();
             return Ok(open);
         }
         filter.after = page.next;

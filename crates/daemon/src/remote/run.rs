@@ -3,6 +3,7 @@
 
 use super::approvals::terminal::Answerable;
 use super::conversation::{Resumable, Telling, asking_tasks, unshown};
+use super::finished::open_tasks;
 use super::send::{post, root_is_paused};
 use crate::failure::Failure;
 use crate::output::{Form, Output, complain, one_line};
@@ -11,7 +12,7 @@ use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentFilter, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState, TaskView};
+use polity_view::{AgentFilter, Entry, Event, EventFilter, TaskFilter, TaskState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -256,22 +257,6 @@ fn also_continued(named: &[TaskId], titles: &BTreeMap<TaskId, String>, more: usi
         (several, more) => {
             format!("this run also continues unfinished tasks: {} and {more} more", several.join(", "))
         }
-    }
-}
-
-/// Fetches the tasks in which something is left to do, oldest first.
-async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
-    let mut filter =
-        TaskFilter { state: Some(TaskState::Open), limit: Some(MAX_PAGE), ..TaskFilter::default() };
-    let mut open = Vec::new();
-    loop {
-        let page = client.tasks(&filter).await?;
-        open.extend(page.tasks.into_iter().map(|task| task.id));
-        if page.next.is_none() {
-            open.reverse();
-            return Ok(open);
-        }
-        filter.after = page.next;
     }
 }
 

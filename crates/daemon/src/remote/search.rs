@@ -9,7 +9,7 @@ use clap::Args;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{MAX_PAGE, SearchFilter, SearchHit, SearchKind, SnippetPiece};
 
-/// The answer if there is no hit. The database sets the limits: `0012_search.sql`, and `WORDS_BYTES` of `artifacts`.
+/// What is printed if there is no hit. `0012_search.sql` and `WORDS_BYTES` of `artifacts` set the limits that it names.
 const NOTHING: &str = "nothing was found; a search sees only the first 20,000 characters of a text, and the first \
     16 KiB of a text artifact";
 

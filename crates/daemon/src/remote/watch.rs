@@ -168,7 +168,8 @@ struct Society {
 
 async fn society(client: &Client, filter: &AgentFilter) -> Result<Society, polity_client::Error> {
     let (agents, as_of) = client.all_agents(filter).await?;
-    let open = if filter.task.is_none() { Some(open_tasks(client).await?) } else { None };
+    let open =
+        if filter.task.is_none() { Some(open_tasks(client).await?.into_iter().collect()) } else { None };
     Ok(Society { agents, open, as_of })
 }
 

@@ -17,7 +17,7 @@ use polity_view::{
 pub(super) struct OpenQuestions {
     /// The messages that ask for an answer.
     messages: Vec<MessageView>,
-    /// The questions whether an agent may make a call.
+    /// The questions that ask the user to allow a call.
     approvals: Vec<ApprovalView>,
 }
 

@@ -52,8 +52,8 @@ pub(super) async fn make_worktree(
 }
 
 /// Checks whether a worktree can be made for an agent that the conversation's agent hires. Returns the refusal if no
-/// worktree can be made. The new worktree begins with the files of the hirer. So the check makes the place in which the
-/// hirer works, and the hire must be allowed.
+/// worktree can be made. The new worktree begins with the files of the hirer. So the check may create the directory in
+/// which the hirer works. Call it only if the hire is allowed.
 pub(in crate::driver) async fn refused_worktree(
     handles: &Handles,
     conversation: &Conversation,
