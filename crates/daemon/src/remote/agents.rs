@@ -149,7 +149,7 @@ pub(crate) fn row(before: &str, agent: &AgentView, now: i64) -> Vec<Cell> {
     ]
 }
 
-/// Formats what an agent is doing, such as `waiting for a1, a2, 12 s`, and whom else it waits for.
+/// Formats what an agent is doing, such as `waiting for a1 (m000000006), 12 s`, and whom else it waits for.
 fn doing(agent: &AgentView, now: i64) -> String {
     let words = agent.doing.words(now);
     if matches!(agent.state, AgentState::Waiting | AgentState::Ended) {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_tree_in_words() {
         insta::assert_snapshot!(without_styles(&table(&rows(&agents(), NOW), None)), @r#"
-root                                                  waiting for agent-sae2, 1 min 5 s                                          local  3 calls, 4800 + 81 tokens
+root                                                  waiting for agent-sae2 (m000000002), 1 min 5 s                             local  3 calls, 4800 + 81 tokens
 ├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged                           1 message waits  local
 │  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                                                      local

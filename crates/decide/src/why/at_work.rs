@@ -244,7 +244,7 @@ mod tests {
     fn an_agent_waits_for_another_agent_that_works() {
         let all = [("root", waiting(&[(4, "mara")])), ("mara", running())];
         insta::assert_snapshot!(explained("root", &all), @r"
-        root is waiting for mara, 1 min
+        root is waiting for mara (m000000004), 1 min
         mara has not answered m000000004 of root, sent 1 min ago
         mara is running bash, 12 s
         - stop the work of mara, so that nobody waits for it: polity stop mara
@@ -260,9 +260,9 @@ mod tests {
             ("theo", Doing::Parked { task: task(), reason: "no key".to_owned(), since: 0 }),
         ];
         insta::assert_snapshot!(explained("root", &all), @r"
-        root is waiting for mara, theo, 1 min
+        root is waiting for mara (m000000004), theo (m000000005), 1 min
         mara has not answered m000000004 of root, sent 1 min ago
-        mara is waiting for ida, 1 min
+        mara is waiting for ida (m000000006), 1 min
         ida has not answered m000000006 of mara, sent 1 min ago
         you paused ida
         theo has not answered m000000005 of root, sent 1 min ago
@@ -293,9 +293,9 @@ mod tests {
     fn agents_that_wait_for_each_other_are_told_once() {
         let all = [("mara", waiting(&[(4, "theo")])), ("theo", waiting(&[(5, "mara")]))];
         insta::assert_snapshot!(explained("mara", &all), @r"
-        mara is waiting for theo, 1 min
+        mara is waiting for theo (m000000004), 1 min
         theo has not answered m000000004 of mara, sent 1 min ago
-        theo is waiting for mara, 1 min
+        theo is waiting for mara (m000000005), 1 min
         mara has not answered m000000005 of theo, sent 1 min ago
         - stop the work of theo, so that nobody waits for it: polity stop theo
         ");
@@ -355,9 +355,9 @@ mod tests {
         let all = parties(&[("mara", waiting(&[(5, "theo")])), ("theo", waiting(&[(4, "mara")]))]);
         insta::assert_snapshot!(words(&request(&asked(4, "theo", "mara"), &task(), &all)), @r"
         mara has not answered m000000004 of theo, sent 1 min ago
-        mara is waiting for theo, 1 min
+        mara is waiting for theo (m000000005), 1 min
         theo has not answered m000000005 of mara, sent 1 min ago
-        theo is waiting for mara, 1 min
+        theo is waiting for mara (m000000004), 1 min
         - stop the work of mara, so that nobody waits for it: polity stop mara
         ");
     }
@@ -384,7 +384,7 @@ mod tests {
         let facts = OpenTask { task: &task(), since: 0, agents: &agents, open: &requests };
         insta::assert_snapshot!(words(&open_task(&facts, &all)), @r#"
         t-1 has been open for 1 min 40 s
-        root is waiting for mara, 1 min
+        root is waiting for mara (m000000004), 1 min
         mara has not answered m000000004 of root, sent 1 min ago
         mara is running bash, 12 s
         theo is thinking at one, 5 s, 7 tokens

@@ -1,15 +1,33 @@
 //! Describes in one line what an agent is doing. The line begins with the name of the state.
 
-use super::{Doing, Silence};
+use super::{Awaited, Doing, Silence};
 use crate::event::{NextAttempt, beginning};
+use polity_society::id::AgentId;
 
-/// Maximum number of agents that a line names.
+/// Maximum number of agents that a line names, and of requests to each of them.
 const NAMED: usize = 3;
 
 impl Doing {
     /// Describes what the agent is doing, at the time `now` in milliseconds since 1970. The line may quote a model or a
     /// server, so it may contain control characters.
     pub fn words(&self, now: i64) -> String {
+        match self.words_apart(now) {
+            (words, Some(silence)) => format!("{words}; {silence}"),
+            (words, None) => words,
+        }
+    }
+
+    /// Does the same as [`Doing::words`], but returns two texts: what the agent is doing, and how long its server has
+    /// been silent and what happens when. The second text is absent while the server is not silent.
+    pub fn words_apart(&self, now: i64) -> (String, Option<String>) {
+        let silence = match self {
+            Self::Thinking { silence, .. } => silence.as_ref().map(|silence| silence.words(now)),
+            _ => None,
+        };
+        (self.without_silence(now), silence)
+    }
+
+    fn without_silence(&self, now: i64) -> String {
         let lasts = self.since().and_then(|since| elapsed(since, now));
         let lasts = lasts.map_or_else(String::new, |lasts| format!(", {lasts}"));
         match self {
@@ -21,8 +39,7 @@ impl Doing {
                     Some(_) | None => lasts,
                 };
                 let tokens = if *tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
-                let silence = silence.as_ref().map_or_else(String::new, |silence| silence.words(now));
-                format!("thinking at {service}{lasts}{tokens}{silence}")
+                format!("thinking at {service}{lasts}{tokens}")
             }
             Self::Queued { service, place, closed_until, .. } => {
                 let place = place.map_or_else(String::new, |place| format!(", place {place}"));
@@ -38,16 +55,16 @@ impl Doing {
             }
             Self::Ready { .. } => format!("ready{lasts}"),
             Self::Waiting { requests, .. } => {
-                let mut whom: Vec<&str> = Vec::new();
-                for request in requests {
-                    if !whom.contains(&request.agent.as_str()) {
-                        whom.push(request.agent.as_str());
+                let mut whom: Vec<(&AgentId, Vec<&str>)> = Vec::new();
+                for Awaited { agent, request, .. } in requests {
+                    match whom.iter_mut().find(|(other, _)| *other == agent) {
+                        Some((_, asked)) => asked.push(request.as_str()),
+                        None => whom.push((agent, vec![request.as_str()])),
                     }
                 }
-                let more = whom.len().saturating_sub(NAMED);
-                whom.truncate(NAMED);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                format!("waiting for {}{more}{lasts}", whom.join(", "))
+                let whom: Vec<String> =
+                    whom.iter().map(|(agent, asked)| format!("{agent} ({})", listed(asked))).collect();
+                format!("waiting for {}{lasts}", listed(&whom))
             }
             Self::Parked { reason, .. } => format!("parked{lasts}: {}", beginning(reason)),
             Self::Paused { .. } => format!("paused{lasts}"),
@@ -69,7 +86,17 @@ impl Silence {
                 _,
             ) => "then asks it again".to_owned(),
         };
-        format!("; silent for {silent}; polity ends this attempt in {left}, {then}")
+        format!("silent for {silent}; polity ends this attempt in {left}, {then}")
+    }
+}
+
+/// Lists the first [`NAMED`] names, and counts the others.
+fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let named: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let named = named.join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 
@@ -88,9 +115,9 @@ pub fn elapsed(from: i64, to: i64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{About, Awaited};
+    use super::super::About;
     use super::*;
-    use polity_society::id::{AgentId, ApprovalId, MessageId, ServiceId, TaskId};
+    use polity_society::id::{ApprovalId, MessageId, ServiceId, TaskId};
 
     fn task() -> TaskId {
         TaskId::new("t-1")
@@ -140,6 +167,10 @@ mod tests {
             thinking(0, silence(NextAttempt::GiveUp, None)),
             "thinking at local; silent for 12 s; polity ends this attempt in 48 s, and the call fails",
         );
+        let silent = thinking(0, silence(NextAttempt::Retry, None)).words_apart(13_000);
+        let told = "silent for 12 s; polity ends this attempt in 48 s, then asks it again".to_owned();
+        assert_eq!(silent, ("thinking at local".to_owned(), Some(told)));
+        assert_eq!(Doing::Idle.words_apart(13_000), ("idle".to_owned(), None));
         let queued = |place, closed_until| Doing::Queued {
             task: task(),
             service: ServiceId::new("local"),
@@ -167,18 +198,29 @@ mod tests {
         check(Doing::Ready { task: task(), since: 13_000 }, "ready");
         let approval = About::Approval(ApprovalId::new("ok-1"));
         check(Doing::Asking { task: task(), about: approval, since: 3_000 }, "asking you, 10 s");
-        let awaited = |agent: &str| Awaited {
-            agent: AgentId::new(agent),
-            request: MessageId::new("m-1"),
+        let awaited = |(agent, request): &(&str, i64)| Awaited {
+            agent: AgentId::new(*agent),
+            request: MessageId::from_sequence(*request),
             task: task(),
             since: 1_000,
         };
-        let waiting = |whom: &[&str]| Doing::Waiting {
-            requests: whom.iter().map(|agent| awaited(agent)).collect(),
+        let waiting = |requests: &[(&str, i64)]| Doing::Waiting {
+            requests: requests.iter().map(awaited).collect(),
             since: 1_000,
         };
-        check(waiting(&["a", "b", "a"]), "waiting for a, b, 12 s");
-        check(waiting(&["a", "b", "c", "d", "e"]), "waiting for a, b, c and 2 more, 12 s");
+        check(waiting(&[("a", 6)]), "waiting for a (m000000006), 12 s");
+        check(
+            waiting(&[("a", 1), ("b", 2), ("a", 3)]),
+            "waiting for a (m000000001, m000000003), b (m000000002), 12 s",
+        );
+        check(
+            waiting(&[("a", 1), ("a", 2), ("a", 3), ("a", 4), ("a", 5)]),
+            "waiting for a (m000000001, m000000002, m000000003 and 2 more), 12 s",
+        );
+        check(
+            waiting(&[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]),
+            "waiting for a (m000000001), b (m000000002), c (m000000003) and 2 more, 12 s",
+        );
         let parked = Doing::Parked { task: task(), reason: "damaged".into(), since: 13_000 };
         check(parked, "parked: damaged");
         check(Doing::Paused { since: 1_000 }, "paused, 12 s");

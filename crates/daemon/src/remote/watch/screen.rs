@@ -186,7 +186,7 @@ mod tests {
     fn a_screen() {
         insta::assert_snapshot!(screen(&mut state(3), 100, 14), @r#"
 polity  1 thinking  1 waiting  1 parked  1 paused  q quits
-root                                                  waiting for agent-sae2, 1 min 5 s             
+root                                                  waiting for agent-sae2 (m000000002), 1 min 5 s
 ├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for 
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged               
 │  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                         
