@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{PATIENCE, rows, served, told, wait_until};
 use crate::support::hiring::{Gate, brief, heard_from_agents};
-use crate::support::{half_an_answer, home};
+use crate::support::{app, half_an_answer, home, service};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
@@ -134,6 +134,24 @@ fn a_chat_can_be_typed_and_read_at_every_width() {
     let said = rows(&polity, &["messages", "--from", "user"]);
     let texts: Vec<&str> = said.iter().filter_map(|message| message["text"].as_str()).collect();
     assert_eq!(texts, WIDTHS.map(|columns| format!("begin {columns}\nsecond line")));
+}
+
+/// A server accepts a request and sends nothing. On a narrow terminal, `run` shows all words about this.
+#[test]
+fn a_run_on_a_narrow_terminal_says_what_happens_when_about_a_silent_server() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let mut one = service("one", &server, &["text"]);
+    // The server counts as silent after half of this time.
+    one["timeouts"] = json!({"firstByteMs": 6_000});
+    let polity = Polity::new(&json!({"services": [one]}), &app(&json!({})));
+    let running = polity.spawn_on_terminal_of(40, &["run", "--data", "data", "hello"]);
+    running.stdout_wait("then asks it again");
+    let shown = plain(&running.kill9().stdout);
+    for part in ["silent for", "polity ends this", "attempt in", "then asks it again"] {
+        let line = shown.lines().find(|line| line.contains(part));
+        let line = line.unwrap_or_else(|| panic!("{part:?} is not shown in:\n{shown}"));
+        assert!(columns_of(line) <= 40, "{line:?} is too wide in:\n{shown}");
+    }
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl Cell {
         Self { text: harmless(&one_line(text, CELL_CHARS)).into_owned(), style }
     }
 
+    /// Creates a cell whose text is not cut, however long it is.
+    pub(crate) fn whole(style: Style, text: &str) -> Self {
+        Self { text: harmless(&one_line(text, usize::MAX)).into_owned(), style }
+    }
+
     /// Puts a prefix before the text. Unlike the text, the prefix keeps its spaces.
     pub(crate) fn after(self, prefix: &str) -> Self {
         Self { text: format!("{prefix}{}", self.text), ..self }

@@ -110,7 +110,7 @@ const OLDER: &str = "and older ones";
 /// Formats all details of an agent, and its running commands. `now` is the time in milliseconds since 1970.
 fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64, columns: Option<usize>) -> String {
     let agent = &detail.agent;
-    let mut parts = vec![table(&[agents::row("", agent, now)], columns)];
+    let mut parts = vec![agents::one(agent, now, columns)];
     if let Some(parent) = &agent.parent {
         parts.push(line("hired by", &format!("{parent}, {}", moment(agent.created_at))));
     }

@@ -8,11 +8,17 @@ use crate::failure::Failure;
 use crate::output::Form;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, painted, table};
 use crate::output::width::width;
+use crate::output::wrapped::{Line, wrapped};
+use anstyle::Style;
 use clap::Args;
 use polity_society::content::{Capability, Direction};
 use polity_society::id::AgentId;
 use polity_view::{AgentFilter, AgentState, AgentView};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Minimum width for the words about a silent server, in columns. If the lines of the tree leave less, the words begin
+/// at the left edge.
+const NARROWEST: usize = 20;
 
 /// `polity agents`
 #[derive(Debug, Args)]
@@ -102,33 +108,70 @@ fn not_shown(count: usize) -> String {
 fn words(agents: &[AgentView], others: &[InTask], now: i64, columns: Option<usize>) -> String {
     let branches = tree(agents);
     let mut rows = Vec::with_capacity(branches.len() + others.len());
-    for (place, branch) in branches.iter().enumerate() {
-        rows.push(row(&branch.before, branch.agent, now));
+    for branch in &branches {
+        rows.push(row(branch, now, columns));
         if branch.agent.id.is_root() {
-            let has_children = branches.get(place + 1).is_some_and(|next| !next.before.is_empty());
-            let rail = if has_children { "│" } else { "" };
-            rows.extend(others.iter().map(|other| in_task(rail, other, now)));
+            rows.extend(others.iter().map(|other| in_task(&branch.below, other, now, columns)));
         }
     }
-    table(&rows, columns)
+    in_lines(rows, columns).join("\n")
+}
+
+/// A row of a table, and the lines below it.
+pub(crate) struct Row {
+    pub(crate) cells: Vec<Cell>,
+    /// On a terminal, says how long a server has been silent and what happens when. A cell would be cut.
+    below: Vec<String>,
+}
+
+/// Formats rows as a table, with the lines below each row. `columns` is the width of the table, if it has a limit.
+pub(crate) fn in_lines(rows: Vec<Row>, columns: Option<usize>) -> Vec<String> {
+    let (cells, below): (Vec<_>, Vec<_>) = rows.into_iter().map(|row| (row.cells, row.below)).unzip();
+    let mut lines = Vec::new();
+    for (line, below) in table(&cells, columns).lines().zip(below) {
+        lines.push(line.to_owned());
+        lines.extend(below);
+    }
+    lines
+}
+
+/// Formats one agent as a table with a single row.
+pub(crate) fn one(agent: &AgentView, now: i64, columns: Option<usize>) -> String {
+    let branch = Branch { before: String::new(), below: String::new(), agent };
+    in_lines(vec![row(&branch, now, columns)], columns).join("\n")
+}
+
+/// Formats what an agent is doing as a cell, and the words about a silent server as lines below the row. `rail` contains
+/// the lines of the tree to the left of these lines. In a pipe, the cell contains all words.
+fn apart(
+    style: Style,
+    (words, silence): (String, Option<String>),
+    rail: &str,
+    columns: Option<usize>,
+) -> (Cell, Vec<String>) {
+    let Some(columns) = columns else {
+        let silence = silence.map_or_else(String::new, |silence| format!("; {silence}"));
+        return (Cell::whole(style, &format!("{words}{silence}")), Vec::new());
+    };
+    let cell = Cell::new(style, &words);
+    let Some(silence) = silence else { return (cell, Vec::new()) };
+    let room = columns.saturating_sub(rail.chars().count());
+    let (rail, room) = if room < NARROWEST { ("", columns) } else { (rail, room) };
+    let silence = wrapped(&[Line::new(2, HELD, &silence)], Some(room));
+    (cell, silence.lines().map(|line| format!("{NAME}{rail}{NAME:#}{line}")).collect())
 }
 
 /// Formats what root does in a task as a row below the row of root.
-fn in_task(rail: &str, other: &InTask, now: i64) -> Vec<Cell> {
-    vec![
-        Cell::new(DIM, "").after(rail),
-        Cell::new(DIM, &other.named()),
-        Cell::new(agent_style(other.doing.state()), &other.doing.words(now)),
-    ]
+fn in_task(rail: &str, other: &InTask, now: i64, columns: Option<usize>) -> Row {
+    let style = agent_style(other.doing.state());
+    let (doing, below) = apart(style, other.doing.words_apart(now), rail, columns);
+    Row { cells: vec![Cell::new(DIM, "").after(rail), Cell::new(DIM, &other.named()), doing], below }
 }
 
-/// Formats agents as the rows of a table, arranged as a tree. `now` is the time in milliseconds since 1970.
-pub(crate) fn rows(agents: &[AgentView], now: i64) -> Vec<Vec<Cell>> {
-    tree(agents).iter().map(|branch| row(&branch.before, branch.agent, now)).collect()
-}
-
-/// Formats an agent as a row of a table; `before` contains the lines of the tree to the left of the agent.
-pub(crate) fn row(before: &str, agent: &AgentView, now: i64) -> Vec<Cell> {
+/// Formats an agent as a row of a table. `now` is the time in milliseconds since 1970, and `columns` the width of the
+/// terminal, if there is one.
+pub(crate) fn row(branch: &Branch<'_>, now: i64, columns: Option<usize>) -> Row {
+    let Branch { before, below: rail, agent } = branch;
     let waiting = match agent.waiting {
         0 => String::new(),
         1 => "1 message waits".to_owned(),
@@ -139,32 +182,38 @@ pub(crate) fn row(before: &str, agent: &AgentView, now: i64) -> Vec<Cell> {
         None if agent.role == agent.id.as_str() => String::new(),
         None => agent.role.clone(),
     };
-    vec![
+    let (doing, below) = apart(agent_style(agent.state), doing(agent, now), rail, columns);
+    let cells = vec![
         Cell::new(NAME, agent.id.as_str()).after(before),
         Cell::new(PLAIN, &named),
-        Cell::new(agent_style(agent.state), &doing(agent, now)),
+        doing,
         Cell::new(HELD, &waiting),
         Cell::new(DIM, agent.service.as_ref().map_or("", |service| service.as_str())),
         Cell::new(DIM, &usage(&agent.usage)),
-    ]
+    ];
+    Row { cells, below }
 }
 
-/// Formats what an agent is doing, such as `waiting for a1 (m000000006), 12 s`, and whom else it waits for.
-fn doing(agent: &AgentView, now: i64) -> String {
-    let words = agent.doing.words(now);
+/// Formats what an agent is doing, such as `waiting for a1 (m000000006), 12 s`, and whom else it waits for. The second
+/// text is about its server, if that is silent.
+fn doing(agent: &AgentView, now: i64) -> (String, Option<String>) {
+    let (words, silence) = agent.doing.words_apart(now);
     if matches!(agent.state, AgentState::Waiting | AgentState::Ended) {
-        return words;
+        return (words, silence);
     }
     // The words of the state `asking` already say that the agent waits for the user.
     let others = agent.waits_for.iter().filter(|id| agent.state != AgentState::Asking || !id.is_user());
     let whom: Vec<&str> = others.map(|id| if id.is_user() { "you" } else { id.as_str() }).collect();
-    if whom.is_empty() { words } else { format!("{words}, waits for {}", whom.join(", ")) }
+    let words = if whom.is_empty() { words } else { format!("{words}, waits for {}", whom.join(", ")) };
+    (words, silence)
 }
 
 /// An agent and its place in the tree.
 pub(crate) struct Branch<'a> {
     /// The lines of the tree to the left of the agent, three characters per level.
     pub(crate) before: String,
+    /// The lines of the tree to the left of a line that stands between the agent and its children.
+    pub(crate) below: String,
     pub(crate) agent: &'a AgentView,
 }
 
@@ -185,20 +234,21 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
     open.extend(roots.into_iter().rev().map(|root| (root, String::new(), String::new())));
     while let Some((agent, before, around)) = open.pop() {
         let children = below.remove(&Some(&agent.id)).unwrap_or_default();
+        let rail = format!("{around}{}", if children.is_empty() { " " } else { "│" });
         for (at, child) in children.into_iter().rev().enumerate() {
             // The children come in reverse order, so the first child in this loop is the last child of the agent. Its
             // line ends the drawn branch.
             let (turn, rail) = if at == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             open.push((child, format!("{around}{turn}"), format!("{around}{rail}")));
         }
-        branches.push(Branch { before, agent });
+        branches.push(Branch { before, below: rail, agent });
     }
     branches
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{NOW, agent, agents, task_id};
+    use super::super::examples::{NOW, agent, agents, silent, task_id};
     use super::*;
     use crate::output::table::without_styles;
     use polity_society::id::{MessageId, TaskId};
@@ -207,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_tree_in_words() {
-        insta::assert_snapshot!(without_styles(&table(&rows(&agents(), NOW), None)), @r#"
+        insta::assert_snapshot!(without_styles(&words(&agents(), &[], NOW, None)), @r#"
 root                                                  waiting for agent-sae2 (m000000002), 1 min 5 s                             local  3 calls, 4800 + 81 tokens
 ├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged                           1 message waits  local
@@ -244,7 +294,7 @@ root                              idle   local
         let check = |doing: Doing, whom: &[&str], expect: &str| {
             let waits_for = whom.iter().map(|id| AgentId::new(*id)).collect();
             let agent = AgentView { state: doing.state(), doing, waits_for, ..agent("root", None) };
-            assert_eq!(super::doing(&agent, NOW), expect);
+            assert_eq!(super::doing(&agent, NOW), (expect.to_owned(), None));
         };
         let about = About::Question(MessageId::new("m-1"));
         let asking = Doing::Asking { task: task_id(), about, since: NOW - 10_000 };
@@ -256,11 +306,36 @@ root                              idle   local
     }
 
     #[test]
+    fn all_words_about_a_silent_server_are_shown() {
+        let root = AgentView { state: AgentState::Thinking, doing: silent(), ..agent("root", None) };
+        let agents = [root.clone(), agent("ida", Some("root"))];
+        let shown = |columns: usize| without_styles(&words(&agents, &[], NOW, Some(columns)));
+        insta::assert_snapshot!(shown(80), @r#"
+root    thinking at local  local
+│  silent for 12 s; polity ends this attempt in 48 s, then asks it again
+└─ ida  idle               local
+"#);
+        insta::assert_snapshot!(shown(40), @r#"
+root    thinking at local  local
+│  silent for 12 s; polity ends this
+│    attempt in 48 s, then asks it again
+└─ ida  idle               local
+"#);
+        let waits_for = vec![AgentId::new("agent-7cwh"), AgentId::new("agent-sae2")];
+        let piped = words(&[AgentView { waits_for, ..root }], &[], NOW, None);
+        assert_eq!(
+            without_styles(&piped),
+            "root  thinking at local, waits for agent-7cwh, agent-sae2; silent for 12 s; polity ends this attempt \
+             in 48 s, then asks it again  local"
+        );
+    }
+
+    #[test]
     fn those_whose_parents_are_not_shown_stand_for_themselves() {
         let agents = agents();
         let some: Vec<AgentView> =
             agents.into_iter().filter(|agent| agent.state == AgentState::Thinking).collect();
-        insta::assert_snapshot!(without_styles(&table(&rows(&some, NOW), None)), @r#"agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
+        insta::assert_snapshot!(without_styles(&words(&some, &[], NOW, None)), @r#"agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
     }
 
     proptest! {

@@ -19,7 +19,7 @@ use polity_view::{
     HoldView, MessageView, PriceView, RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage,
     ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
 };
-use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
+use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown, Silence};
 use serde_json::{Map, Value, json};
 
 /// A text with control characters, which a terminal must not obey.
@@ -61,6 +61,20 @@ pub(super) fn agent(id: &str, parent: Option<&str>) -> AgentView {
 
 /// The present time in the tests, in milliseconds since 1970.
 pub(super) const NOW: i64 = 75_000;
+
+/// An agent whose server has sent nothing for twelve seconds.
+pub(super) fn silent() -> Doing {
+    let silence = Silence { since: 63_000, until: 123_000, then: NextAttempt::Retry, fallback: None };
+    Doing::Thinking {
+        task: task_id(),
+        service: ServiceId::new("local"),
+        attempt: 1,
+        since: 63_000,
+        first_byte: None,
+        tokens: 0,
+        silence: Some(silence),
+    }
+}
 
 fn at(doing: Doing, agent: AgentView) -> AgentView {
     AgentView { state: doing.state(), doing, ..agent }

@@ -1,15 +1,19 @@
 //! What the agents of a society are doing at this moment, as lines for a terminal. The data come from the glimpses of
 //! an event stream. A glimpse is a short report of what an agent is doing and what its model has just written.
 
-use crate::output::table::{DIM, NAME, PLAIN, painted};
+use crate::output::table::{DIM, HELD, NAME, PLAIN, painted};
+use crate::output::wrapped::{Line, wrapped};
 use crate::output::{clipped, harmless};
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{Doing, Glimpse, Said};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthChar;
 
-/// Maximum number of agents that are shown, each on one line.
+/// Maximum number of agents that are shown.
 const AGENTS: usize = 6;
+/// Maximum number of lines for all agents together; the first agent is shown even if it needs more. On a narrow terminal,
+/// the words about silent servers take many lines, and lines above the first row of the terminal cannot be removed.
+const LINES: usize = 18;
 /// Maximum number of lines for the text that root's model is writing; the end of the text is shown.
 const TEXT_LINES: usize = 4;
 /// Number of bytes to keep at the end of a text: more than the lines can show.
@@ -62,29 +66,38 @@ impl Live {
         self.agents.clear();
     }
 
-    /// Returns one line for each agent of these tasks, root first, and then the end of the text that root's model is
-    /// writing. If `tasks` is empty, returns the lines for all tasks. If agents work in several tasks, each line names
-    /// its task.
+    /// Returns the lines for the agents of these tasks, root first: what the agent is doing, how long its server has been
+    /// silent and what happens when, and the end of the text that its model is writing. Lines that are wider than
+    /// `columns` are cut, but the words about a silent server go on in the next line. If `tasks` is empty, returns the
+    /// lines for all tasks. If agents work in several tasks, the line of each agent names its task.
     pub(crate) fn lines(&self, tasks: &[TaskId], columns: usize, now: i64) -> Vec<String> {
         let mut agents: Vec<_> =
             self.agents.iter().filter(|((_, task), _)| tasks.is_empty() || tasks.contains(task)).collect();
         let has_several = agents.windows(2).any(|pair| pair[0].0.1 != pair[1].0.1);
         agents.sort_by_key(|((agent, _), at_work)| (!agent.is_root(), order(&at_work.doing)));
-        let more = agents.len().saturating_sub(AGENTS);
-        agents.truncate(AGENTS);
+        let mut more = agents.len();
         let mut lines = Vec::new();
-        for ((agent, task), at_work) in agents {
-            let words = painted(PLAIN, &at_work.doing.words(now));
-            let name = painted(NAME, agent.as_str());
-            lines.push(match has_several {
+        for ((agent, task), at_work) in agents.into_iter().take(AGENTS) {
+            let (words, silence) = at_work.doing.words_apart(now);
+            let (name, words) = (painted(NAME, agent.as_str()), painted(PLAIN, &words));
+            let mut own = vec![match has_several {
                 true => format!("{name} {} {words}", painted(DIM, &format!("in {task}"))),
                 false => format!("{name} {words}"),
-            });
-            if agent.is_root() {
-                lines.extend(at_work.saying.lines(columns));
-            } else if let Some(line) = at_work.saying.line() {
-                lines.push(format!("  {}", painted(DIM, &line)));
+            }];
+            if let Some(silence) = silence {
+                let silence = wrapped(&[Line::new(2, HELD, &silence)], Some(columns));
+                own.extend(silence.lines().map(str::to_owned));
             }
+            if agent.is_root() {
+                own.extend(at_work.saying.lines(columns));
+            } else if let Some(line) = at_work.saying.line() {
+                own.push(format!("  {}", painted(DIM, &line)));
+            }
+            if !lines.is_empty() && lines.len() + own.len() > LINES {
+                break;
+            }
+            lines.append(&mut own);
+            more -= 1;
         }
         if more > 0 {
             lines.push(painted(DIM, &format!("{more} more are at work")));
@@ -181,6 +194,7 @@ mod tests {
     use super::*;
     use crate::output::table::without_styles;
     use polity_society::id::ServiceId;
+    use polity_view::{NextAttempt, Silence};
     use proptest::prelude::*;
 
     fn thinking(tokens: u64) -> Doing {
@@ -192,6 +206,20 @@ mod tests {
             first_byte: Some(2_000),
             tokens,
             silence: None,
+        }
+    }
+
+    /// The server of this agent has sent nothing since 1,000.
+    fn silent() -> Doing {
+        let silence = Silence { since: 1_000, until: 61_000, then: NextAttempt::Retry, fallback: None };
+        Doing::Thinking {
+            task: TaskId::new("t-1"),
+            service: ServiceId::new("local"),
+            attempt: 1,
+            since: 1_000,
+            first_byte: None,
+            tokens: 0,
+            silence: Some(silence),
         }
     }
 
@@ -249,6 +277,46 @@ mod tests {
     }
 
     #[test]
+    fn all_words_about_a_silent_server_are_shown() {
+        let mut live = Live::default();
+        live.see(glimpse("root", Some(silent()), None));
+        live.see(glimpse("helper-1", Some(thinking(0)), None));
+        let check = |columns: usize, expect: &[&str]| {
+            let lines = live.lines(&[], columns, 13_000);
+            assert_eq!(lines.iter().map(|line| without_styles(line)).collect::<Vec<_>>(), expect);
+        };
+        check(
+            80,
+            &[
+                "root thinking at local",
+                "  silent for 12 s; polity ends this attempt in 48 s, then asks it again",
+                "helper-1 thinking at local, 12 s",
+            ],
+        );
+        check(
+            40,
+            &[
+                "root thinking at local",
+                "  silent for 12 s; polity ends this",
+                "    attempt in 48 s, then asks it again",
+                "helper-1 thinking at local, 12 s",
+            ],
+        );
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_fewer_agents_are_shown() {
+        let mut live = Live::default();
+        for agent in ["root", "a", "b", "c", "d", "e"] {
+            live.see(glimpse(agent, Some(silent()), None));
+        }
+        let lines = live.lines(&[], 20, 13_000);
+        let lines: Vec<String> = lines.iter().map(|line| without_styles(line)).collect();
+        assert_eq!(lines.len(), LINES + 1, "{lines:?}");
+        assert_eq!(lines.last().map(String::as_str), Some("3 more are at work"));
+    }
+
+    #[test]
     fn the_lines_of_several_tasks_name_their_tasks() {
         let mut live = Live::default();
         live.see(glimpse("root", Some(thinking(0)), None));
@@ -267,7 +335,8 @@ mod tests {
             let mut live = Live::default();
             for (index, text) in texts.iter().enumerate() {
                 let agent = if index % 2 == 0 { "root" } else { "helper-1" };
-                live.see(glimpse(agent, Some(thinking(1)), said(text, text, &[])));
+                let doing = if index % 3 == 0 { silent() } else { thinking(1) };
+                live.see(glimpse(agent, Some(doing), said(text, text, &[])));
             }
             for line in live.lines(&[], columns, 0) {
                 let width: usize = without_styles(&line).chars().filter_map(UnicodeWidthChar::width).sum();

@@ -1,8 +1,8 @@
 //! Formats the screen of `polity watch` as lines.
 
 use crate::output::clipped;
-use crate::output::table::{BAD, Cell, DIM, NAME, painted, table, whole_line};
-use crate::remote::agents::{rows, tree};
+use crate::output::table::{BAD, Cell, DIM, NAME, painted, whole_line};
+use crate::remote::agents::{in_lines, row, tree};
 use crate::remote::finished::without_finished;
 use crate::remote::live::Saying;
 use crate::suggested::repeating;
@@ -104,20 +104,21 @@ pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     let few = state.open.as_ref().map(|open| without_finished(&state.agents, open));
     let (agents, finished) =
         few.as_ref().map_or((&state.agents, 0), |(agents, finished)| (agents, *finished));
-    let mut rows = rows(agents, now);
-    for (row, branch) in rows.iter_mut().zip(tree(agents)) {
+    let mut rows = Vec::with_capacity(agents.len());
+    for branch in tree(agents) {
         let said = state.saying.get(&branch.agent.id).and_then(Saying::line);
+        let mut row = row(&branch, now, Some(size.columns));
         // A separate column, beside what the agent is doing, shows the text that its model is writing.
-        row.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
+        row.cells.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
+        rows.push(row);
     }
-    let tree = table(&rows, None);
-    let told = not_shown(finished);
-    let tree: Vec<&str> = tree.lines().chain(told.as_deref()).collect();
+    let mut tree = in_lines(rows, None);
+    tree.extend(not_shown(finished));
     // The tree may take half of the screen, and also the lines that the events leave free.
     let wanted = left.saturating_sub(state.happened.len()).max(left.div_ceil(2));
     let shown = tree.len().min(wanted);
     state.first = state.first.min(tree.len() - shown);
-    lines.extend(tree.iter().skip(state.first).take(shown).map(|line| (*line).to_owned()));
+    lines.extend(tree.iter().skip(state.first).take(shown).cloned());
     let hidden = tree.len() - shown;
     let rule = if hidden == 0 {
         "─".repeat(size.columns)
@@ -168,7 +169,7 @@ fn head(state: &State) -> String {
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use crate::remote::examples::{NOW, agent, agents, task_id};
+    use crate::remote::examples::{NOW, agent, agents, silent, task_id};
     use proptest::prelude::*;
     use unicode_width::UnicodeWidthChar;
 
@@ -195,6 +196,27 @@ root                                                  waiting for agent-sae2 (m0
 1 something happened
 2 something happened
 3 something happened
+"#);
+    }
+
+    #[test]
+    fn all_words_about_a_silent_server_are_shown() {
+        let root = AgentView { state: AgentState::Thinking, doing: silent(), ..agent("root", None) };
+        let mut state = State::new(vec![root, agent("ida", Some("root"))], None);
+        insta::assert_snapshot!(screen(&mut state, 80, 6), @r#"
+polity  1 thinking  1 idle  q quits
+root    thinking at local  local
+│  silent for 12 s; polity ends this attempt in 48 s, then asks it again
+└─ ida  idle               local
+────────────────────────────────────────────────────────────────────────────────
+"#);
+        insta::assert_snapshot!(screen(&mut state, 40, 7), @r#"
+polity  1 thinking  1 idle  q quits
+root    thinking at local  local
+│  silent for 12 s; polity ends this
+│    attempt in 48 s, then asks it again
+└─ ida  idle               local
+────────────────────────────────────────
 "#);
     }
 
