@@ -398,14 +398,15 @@ mod tests {
         };
         let routes = Router::new().route("/api/events", get(answer));
         let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
-        let first = follow.next().await;
-        assert!(matches!(first, Some(Followed::Lost(Loss::Unreadable))), "{first:?}");
-        let second = follow.next().await;
-        assert!(matches!(second, Some(Followed::Connected)), "{second:?}");
+        let end = Instant::now() + Duration::from_secs(600);
+        let first = tokio::time::timeout_at(end, follow.next()).await;
+        assert!(matches!(first, Ok(Some(Followed::Lost(Loss::Unreadable)))), "{first:?}");
+        let second = tokio::time::timeout_at(end, follow.next()).await;
+        assert!(matches!(second, Ok(Some(Followed::Connected))), "{second:?}");
     }
 
     /// The daemon ends each stream after one event.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn the_reader_is_not_told_that_a_living_daemon_has_gone() {
         let ends = async |query: axum::extract::RawQuery| {
             let query = query.0.unwrap_or_default();
@@ -417,15 +418,35 @@ mod tests {
         };
         let routes = Router::new().route("/api/events", get(ends));
         let mut follow = Client::in_process(routes).unwrap().follow(0, EventFilter::default());
+        // If an event were no sign of life, the reader would be told of a loss before this one.
+        let last = i64::from(REFUSALS) + 1;
         let mut events = Vec::new();
-        while events.len() < 3 {
+        while events.last() != Some(&last) {
             match tokio::time::timeout(Duration::from_secs(60), follow.next()).await {
                 Ok(Some(Followed::Entry(entry))) => events.push(entry.seq),
                 Ok(Some(Followed::Connected)) => {}
-                other => panic!("{other:?}"),
+                other => panic!("{other:?} after {events:?}"),
             }
         }
-        assert_eq!(events, [1, 2, 3]);
+        assert_eq!(events, (1..=last).collect::<Vec<_>>());
+    }
+
+    /// The daemon ends each stream after one glimpse. No event comes.
+    #[tokio::test(start_paused = true)]
+    async fn the_reader_is_not_told_of_a_loss_while_glimpses_come() {
+        let (agent, task) = (polity_society::id::AgentId::root(), polity_society::id::TaskId::new("t-1"));
+        let glimpse = Glimpse { agent, task, doing: None, said: None };
+        let body = format!("event: glimpse\ndata: {}\n\n", serde_json::to_string(&glimpse).unwrap());
+        let routes = Router::new().route("/api/events", get(move || ready(body.clone())));
+        let mut follow = Client::in_process(routes).unwrap().follow_live(0, EventFilter::default());
+        let mut glimpses = 0;
+        while glimpses <= REFUSALS {
+            match tokio::time::timeout(Duration::from_secs(60), follow.next()).await {
+                Ok(Some(Followed::Glimpse(_))) => glimpses += 1,
+                Ok(Some(Followed::Connected)) => {}
+                other => panic!("{other:?} after {glimpses} glimpses"),
+            }
+        }
     }
 
     #[test]
