@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use futures::stream;
 use polity_client::Loss;
 use polity_society::message::MessageState;
-use polity_view::{MessagePage, Posted};
+use polity_view::{MessagePage, Outcome, Posted, TaskState};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
@@ -156,6 +156,58 @@ async fn a_message_is_printed_once_even_if_the_user_interrupts_its_marking() {
     // The printer has printed everything when it is dropped.
     drop(chat);
     assert_eq!(terminal.text().matches("one moment").count(), 1, "{}", terminal.text());
+}
+
+/// The answer arrives after `/new`, so the user has chosen no task.
+#[tokio::test]
+async fn a_chat_shows_the_answers_of_the_task_before_a_new_one() {
+    let page = MessagePage { messages: vec![messages()[1].clone()], next: None };
+    let routes = Router::new()
+        .route("/api/tasks/{id}", get(async || Json(tasks()[3].clone())))
+        .route("/api/messages", get(async move || Json(page)))
+        .route("/api/messages/{id}/shown", post(async || Json(json!({}))))
+        .route("/api/approvals", get(async || Json(json!({"approvals": []}))));
+    let Scene { mut chat, terminal, .. } = Scene::new(routes);
+    chat.choose(TaskId::new("t-1"));
+    assert!(chat.take("/new").await.is_ok());
+    let shown = tokio::time::timeout(Duration::from_secs(60), chat.show_unshown()).await;
+    assert!(matches!(shown, Ok(Ok(()))), "{shown:?}");
+    // The printer has printed everything when it is dropped.
+    drop(chat);
+    let told = terminal.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("/task task-4x2k continues it]") && told.contains("one moment"), "{told}");
+}
+
+/// The user has stopped three tasks in another terminal. One of them belongs to another client.
+#[tokio::test]
+async fn a_chat_names_a_stopped_task_that_is_not_chosen() {
+    let stopped = TaskView {
+        title: "what?".to_owned(),
+        state: TaskState::Idle,
+        outcome: Some(Outcome::Unanswered),
+        stopped_by: Some("user".to_owned()),
+        ..tasks()[3].clone()
+    };
+    let routes = Router::new()
+        .route("/api/tasks/{id}", get(async move || Json(stopped)))
+        .route("/api/messages", get(async || Json(MessagePage { messages: Vec::new(), next: None })))
+        .route("/api/approvals", get(async || Json(json!({"approvals": []}))));
+    let Scene { mut chat, terminal, .. } = Scene::new(routes);
+    chat.choose(TaskId::new("t-1"));
+    assert!(chat.take("/task t-2").await.is_ok());
+    let ended = BTreeSet::from(["t-1", "t-2", "t-3"].map(TaskId::new));
+    let shown = tokio::time::timeout(Duration::from_secs(60), chat.show_news(&ended)).await;
+    assert!(matches!(shown, Ok(Ok(()))), "{shown:?}");
+    // The printer has printed everything when it is dropped.
+    drop(chat);
+    let told = terminal.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "t-2: what?; you stopped that task, and there is no answer",
+        "polity: [task: what?] you stopped the task, and there is no answer",
+        "polity: you stopped the task, and there is no answer",
+    ] {
+        assert_eq!(told.matches(part).count(), 1, "{part} in {told}");
+    }
 }
 
 /// The daemon does not answer the first request that sends the message.
