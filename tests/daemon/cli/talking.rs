@@ -29,6 +29,17 @@ fn any_agent_can_be_written_to() {
     assert!(told(&polity, &["messages", "--to", lead, "--from", "user"]).contains("How is it going?"));
 }
 
+/// `polity run --resume` tries again only in the latest task. A message may belong to an earlier one.
+#[test]
+fn who_sends_a_message_is_not_told_to_resume_a_run() {
+    let refused = json!({"error": {"message": "no such key"}});
+    let server = ScriptedServer::start(move |_| Answer::error(401, refused.clone()));
+    let (polity, _daemon) = served(&server);
+    let failed = polity.run(&on_data(&["send", "--wait", "what?"])).expect_code(5);
+    assert!(failed.stderr.contains("the message above says why"), "{}", failed.stderr);
+    assert!(!failed.stderr.contains("--resume"), "{}", failed.stderr);
+}
+
 #[test]
 fn what_was_waited_for_as_json() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
