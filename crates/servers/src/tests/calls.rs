@@ -43,6 +43,7 @@ async fn tools_are_described_by_their_server() {
         assert_eq!(tool.group(), ToolGroup::Server(name("s")));
         assert_eq!(tool.parameters()["type"], "object");
         let none = serde_json::Map::new();
+        assert_eq!(tool.always(), Some(tool.effect(&none)));
         (tool.words(), tool.effect(&none), tool.after_crash(&none))
     };
     let own = |words: &str| Words::Own(words.to_owned());
