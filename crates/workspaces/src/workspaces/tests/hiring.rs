@@ -1,6 +1,6 @@
 //! Tests of hiring an agent with its own worktree.
 
-use super::{World, files, git, read, reason, write};
+use super::{Found, Workspaces, World, files, git, read, reason, write};
 use polity_society::workspace::{Access, Root};
 use std::fs;
 
@@ -119,6 +119,18 @@ async fn without_a_repository_or_a_commit_nobody_gets_a_worktree() {
     assert!(!world.task_directory().join("ann-1").exists());
     let refused = world.all.directory(&super::task(), &world.own("ann-1").place, &Default::default()).await;
     assert!(reason(refused).contains("has no worktree of its own"));
+}
+
+#[tokio::test]
+async fn the_check_before_a_hire_says_what_is_wrong_with_git() {
+    let too_old = Found::TooOld("2.30.0".to_owned());
+    for (found, expect) in [(Found::Missing, "Git is not installed"), (too_old, "Git 2.30.0 is too old")] {
+        let home = tempfile::tempdir().unwrap();
+        let world = World { all: Workspaces::new(home.path().join("workspaces")), home, root: Root::Made };
+        world.all.git.set(found).unwrap();
+        let refused = reason(world.can_hire(&world.shared("root")).await);
+        assert!(refused.starts_with(expect), "{refused}");
+    }
 }
 
 #[tokio::test]
