@@ -57,6 +57,28 @@ async fn nobody_is_hired_into_a_worktree_that_git_cannot_make() {
     }
 }
 
+/// Calls may write the name of an argument in any style. The check before a hire understands it, too.
+#[tokio::test]
+async fn each_hire_with_a_worktree_is_checked_however_the_model_writes_it() {
+    for (tool, argument) in
+        [("spawn_agent", "Workspace"), ("spawn_agent", "work_space"), ("spawn_agent_with_task", "workspace")]
+    {
+        let world = World::new().await;
+        let project = world.directory.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        work_in(&world, &project).await;
+        world.say("user", "root", json!("go")).await;
+        let role = world.call("root", "create_role", json!({"name": "helper", "rolePrompt": "…"})).await;
+        let mut wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), argument: "own"});
+        if tool == "spawn_agent_with_task" {
+            wish["initialMessage"] = json!("begin");
+        }
+        drive(&world, "root", vec![Say::Call(tool, wish), Say::Text("done")], Vec::new()).await;
+        let told = results_of(&world, "root").await;
+        assert_eq!(code(&told[0]), "workspace_refused", "{tool}, {argument}: {told:?}");
+    }
+}
+
 /// The lead has called no tool on files yet, so its own worktree is not made yet when it hires.
 #[tokio::test]
 async fn an_agent_whose_worktree_is_not_made_yet_can_hire_into_another_one() {
