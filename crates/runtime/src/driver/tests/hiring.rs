@@ -102,16 +102,43 @@ async fn an_agent_whose_worktree_is_not_made_yet_can_hire_into_another_one() {
     assert_eq!(std::fs::read_to_string(worktree.with_file_name(helper).join("plan.md")).unwrap(), "the plan");
 }
 
-#[tokio::test]
-async fn the_end_of_the_daemon_refuses_no_hire() {
-    let world = World::new().await;
-    let handles = world.handles(ScriptedModel::in_order(Vec::new()), with_workspaces(&world, Vec::new()));
+/// Checks that this agent can hire into a worktree although the daemon is about to end.
+async fn can_hire_at_the_end(world: &World, agent: &str) {
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), with_workspaces(world, Vec::new()));
     handles.draining.cancel();
-    match refused_worktree(&handles, &world.of("root")).await.unwrap() {
+    match refused_worktree(&handles, &world.of(agent)).await.unwrap() {
         None => {}
         Some(Refusal::WorkspaceRefused { reason }) if reason.starts_with("Git ") => {
             println!("this test needs git 2.38 or newer, which this machine lacks");
         }
         Some(refusal) => panic!("{refusal:?}"),
     }
+}
+
+#[tokio::test]
+async fn the_end_of_the_daemon_refuses_no_hire() {
+    can_hire_at_the_end(&World::new().await, "root").await;
+
+    // The worktree of the hirer is not made yet, so the check makes it.
+    let world = World::new().await;
+    let role = world.call("root", "create_role", json!({"name": "lead", "rolePrompt": "…"})).await;
+    let wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
+    let lead = world.call("root", "spawn_agent", wish).await;
+    can_hire_at_the_end(&world, lead["id"].as_str().unwrap()).await;
+
+    // The check looks at the repository of the person.
+    let world = World::new().await;
+    let project = world.directory.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    let author = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    for arguments in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "First"]] {
+        let mut git = std::process::Command::new("git");
+        let ended = git.args(author).args(arguments).current_dir(&project).status();
+        if !ended.is_ok_and(|status| status.success()) {
+            println!("this test needs git, which this machine lacks");
+            return;
+        }
+    }
+    work_in(&world, &project).await;
+    can_hire_at_the_end(&world, "root").await;
 }
