@@ -313,6 +313,19 @@ async fn agents_pass_sources_on_through_the_files_of_a_task() {
     }
 }
 
+/// A call may bring content from outside into a file of the workspace, for example if it saves a page.
+#[tokio::test]
+async fn a_call_passes_on_to_the_workspace_what_it_has_read_itself() {
+    let world = World::new().await;
+    let page = Output::json(json!({})).from_source(Source::Web);
+    let save = FakeTool { reach: Reach::ChangesWorkspace, ..FakeTool::returns("save", Ok(page)) };
+    let says = vec![Say::Call("save", json!({})), Say::Text("done")];
+    drive_reader(&world, json!({}), says, vec![save]).await;
+    let seen = world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
+    let [reader, workspace] = &seen[..] else { panic!("{seen:?}") };
+    assert!(reader.starts_with("agent:reader-") && workspace == "workspace", "{seen:?}");
+}
+
 /// An agent that has read the web calls a command that it may not run.
 #[tokio::test]
 async fn a_call_that_is_refused_passes_no_sources_on() {
