@@ -255,6 +255,10 @@ async fn who_finds_a_role_has_seen_what_the_writer_of_its_offer_has_seen() {
     assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
     let way = world.query("SELECT way FROM seen WHERE holder = 'agent:root'").await;
     assert_eq!(way, [json!({"by": "role", "from": maker}).to_string()]);
+    let mut reader = world.store.reader().await.unwrap();
+    let way = seen::way(&mut reader, &world.of("root"), &Source::Web).await.unwrap();
+    let holders: Vec<String> = way.iter().map(|passed| passed.holder.to_string()).collect();
+    assert_eq!(holders, [format!("agent:{maker}"), "agent:root".to_owned()]);
 }
 
 /// The maker introduces its child to root, and root introduces it to a writer. Neither the maker nor root has said
@@ -281,6 +285,23 @@ async fn who_is_told_of_an_offer_has_seen_what_its_writer_has_seen() {
     let listed = world.call("root", "list_contacts", json!({})).await;
     assert!(listed.to_string().contains("interface_spec"), "{listed}");
     assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
+}
+
+#[tokio::test]
+async fn who_is_told_of_an_agent_that_offers_nothing_has_seen_nothing() {
+    let world = World::new().await;
+    let maker = world.hire("root", "a", json!({})).await;
+    read_web(&world, &maker).await;
+    let hired = world.hire(&maker, "plain", json!({})).await;
+    let writer = world.hire("root", "b", json!({})).await;
+    let target = json!({"id": hired});
+    let introduction =
+        json!({"message_type": "introduction_response", "target_agent": target, "usage_hint": "ask it"});
+    assert_eq!(code(&world.say(&maker, "root", introduction.clone()).await), "ok");
+    let listed = world.call("root", "list_contacts", json!({})).await;
+    assert!(listed.to_string().contains(&hired), "{listed}");
+    assert_eq!(code(&world.say("root", &writer, introduction).await), "ok");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired]));
 }
 
 fn sorted(agents: &[&str]) -> Vec<String> {
