@@ -208,6 +208,29 @@ async fn a_tool_is_not_offered_where_a_rule_denies_all_that_it_does() {
     }
 }
 
+/// No call of a society tool changes anything outside the society. An argument that copies a file or saves an answer has
+/// the effect of the copy.
+#[tokio::test]
+async fn a_rule_about_an_effect_hides_society_tools_and_arguments_that_always_have_it() {
+    for write in [true, false] {
+        let rule = |on: &str, name: &str| json!({on: name, "write": write, "decide": "deny"});
+        let policy = json!([rule("tool", "list_artifacts"), rule("group", "files")]);
+        let snapshot = snapshot(&json!({"tools": {"policy": policy}})).await;
+        let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
+        let asker = Asker { rights: &rights, role: "root", snapshot: &snapshot, hands: &hands };
+        let mut shown = offered(asker, &ToolCache::default());
+        shown.extend(offered_outside(asker, &Offering::default(), &ToolCache::default()));
+        let tool = |name: &str| shown.iter().find(|tool| tool.name == name);
+        let has =
+            |name: &str, argument: &str| tool(name).unwrap().parameters["properties"].get(argument).is_some();
+        assert_eq!(tool("list_artifacts").is_some(), write, "write: {write}");
+        assert_eq!(has("put_artifact", "path"), write, "write: {write}");
+        for name in ["get_artifact", "http_request"] {
+            assert_eq!(has(name, "saveTo"), !write, "{name}, write: {write}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_effect_that_a_tool_always_has_is_that_of_each_call() {
     let world = World::new().await;
