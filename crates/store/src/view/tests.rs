@@ -194,3 +194,28 @@ proptest! {
         });
     }
 }
+
+/// If the calls were added up again, the numbers would be the same. So this test changes the kept sums, and the views
+/// must show the changed numbers.
+#[tokio::test]
+async fn what_all_tasks_have_used_is_read_from_the_kept_sums() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+                completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 10, 1, 'reported', 1);
+            UPDATE spent SET calls = 20;
+            UPDATE spent_in_tasks SET calls = 30;
+            UPDATE spent_by_agents SET calls = 40",
+        )
+        .await;
+    let mut reader = scratch.store.reader().await.unwrap();
+    let shown = usage::view(&mut reader, &UsageFilter::default()).await.unwrap();
+    assert_eq!((shown.total.calls, shown.by_service[0].usage.calls), (20, 20));
+    assert_eq!((shown.by_task[0].usage.calls, shown.by_agent[0].usage.calls), (30, 40));
+    let (listed, _) = tasks::list(&mut reader, &TaskFilter::default()).await.unwrap();
+    assert_eq!(listed[0].usage.calls, 30);
+    let root = AgentId::root();
+    let of_agents = usage::of_agents(&mut reader, &[&root], None).await.unwrap();
+    assert_eq!(of_agents[&root].calls, 40);
+}
