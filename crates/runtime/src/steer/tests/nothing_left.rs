@@ -217,6 +217,9 @@ async fn root_tries_again_once_after_no_model_could_be_used() {
     assert_eq!(again().await, []);
     let notices = "SELECT body ->> 'notice' FROM messages WHERE receiver = 'root' AND state = 'queued'";
     assert_eq!(world.query(notices).await, ["try_again"]);
+    let about = "SELECT about FROM messages WHERE receiver = 'root' AND state = 'queued'";
+    let asked = "SELECT id FROM messages WHERE sender = 'user'";
+    assert_eq!(world.query(about).await, world.query(asked).await, "the person's request");
     assert_eq!(world.query("SELECT state FROM tasks").await, ["open"]);
     assert_eq!(world.query(PARKED).await, [""; 0]);
 
@@ -228,4 +231,18 @@ async fn root_tries_again_once_after_no_model_could_be_used() {
     assert_eq!(again().await, [], "the person has stopped the task");
     let nowhere = try_again(&world.store, world.snapshot.clone(), TaskId::new("t-9")).await;
     assert!(matches!(nowhere, Err(SteerError::NoTask(_))), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn a_nudge_is_about_the_request_of_the_person() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    end_turn(&world, turn, turns::Ended::Done).await;
+    let (snapshot, task) = (world.snapshot.clone(), world.task.clone());
+    let nudge = world.write(move |tx| Box::pin(async move { rest::nudge(tx, &snapshot, &task).await }));
+    nudge.await;
+    let about = "SELECT about FROM messages WHERE body ->> 'notice' = 'nudge'";
+    let asked = world.query("SELECT id FROM messages WHERE sender = 'user'").await;
+    assert_eq!((world.query(about).await, asked.len()), (asked, 1));
 }
