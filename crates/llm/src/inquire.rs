@@ -246,4 +246,19 @@ mod tests {
         let error = inquirer.ask(&endpoint, Question::OfBase("hangs"), budget).await.unwrap_err();
         assert_eq!((error.kind, &*error.message), (FailureKind::TimedOut, "no answer within 20ms"));
     }
+
+    #[tokio::test]
+    async fn an_answer_takes_its_memory_from_the_budget() {
+        let list = async || format!("[{}0]", r#"{"a":0},"#.repeat(10_000));
+        let endpoint = serve(Router::new().route("/v1/models", get(list))).await;
+        let ask = async |budget: usize| {
+            let client = http_client(LONG, Roots::Machine).unwrap();
+            let inquirer = Inquirer::with(client, Budget::new(budget));
+            inquirer.ask(&endpoint, Question::OfBase("models"), LONG).await
+        };
+        assert!(ask(MAX_PARSED).await.unwrap().is_array());
+        let error = ask(1).await.unwrap_err();
+        assert_eq!(error.kind, FailureKind::Passing, "{error}");
+        assert!(error.message.starts_with("no memory for the answer"), "{error}");
+    }
 }
