@@ -27,6 +27,10 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
         status.contains(stuck) && status.contains("\n    → polity resume root --data data\n"),
         "{status}"
     );
+    let (now, agents) = (rows(&polity, &["status"]), rows(&polity, &["agents"]));
+    let root = agents.iter().find(|agent| agent["id"] == "root").expect("root");
+    assert!(root["doing"]["since"].is_i64(), "{root}");
+    assert_eq!(now[0]["now"]["stuck"][0]["since"], root["doing"]["since"]);
 
     daemon.terminate();
     daemon.wait().expect_code(0);
