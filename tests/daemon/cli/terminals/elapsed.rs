@@ -46,8 +46,9 @@ fn a_doctor_on_a_terminal_shows_which_service_it_asks_and_for_how_long() {
     let (release, held) = watch::channel(());
     let (call, calls) = mpsc::channel();
     let server = holding(held, call);
-    let service = json!({"id": "one", "baseURL": server.base_url(), "model": "slow"});
-    let polity = Polity::new(&json!({"services": [service]}), &app(&json!({})));
+    let one = json!({"id": "one", "baseURL": server.base_url(), "model": "slow"});
+    let two = json!({"id": "two", "baseURL": "rehearsal:", "model": "rehearsal-text"});
+    let polity = Polity::new(&json!({"services": [one, two]}), &app(&json!({})));
 
     // These two commands show nothing while they wait. They begin before the third one, so they wait longer.
     let in_json = polity.spawn_on_terminal(&[&DOCTOR[..], &["--json"]].concat());
@@ -61,7 +62,7 @@ fn a_doctor_on_a_terminal_shows_which_service_it_asks_and_for_how_long() {
         (2..60).any(|seconds| shown.contains(&format!("asking service one … {seconds} s")))
     });
     // The rest of the report does not wait for the slow service.
-    for section in ["data directory data", "sandbox of commands", "ports of this machine"] {
+    for section in ["service two", "data directory data", "sandbox of commands", "ports of this machine"] {
         on_terminal.stdout_wait(section);
         in_a_pipe.stdout_line(section);
     }
@@ -72,7 +73,11 @@ fn a_doctor_on_a_terminal_shows_which_service_it_asks_and_for_how_long() {
     assert!(!shown.contains("asking service"), "the line is still there: {shown}");
     let report = in_json.wait().stdout;
     let parsed = serde_json::from_str::<Value>(&report);
-    assert!(parsed.is_ok(), "there is more than the report: {report}");
+    let parsed = parsed.unwrap_or_else(|_| panic!("there is more than the report: {report}"));
+    let sections = parsed["sections"].as_array().expect("sections").iter();
+    let of_services = sections.filter(|section| section["about"] == "service");
+    let services: Vec<&Value> = of_services.map(|section| &section["subject"]).collect();
+    assert_eq!(services, ["one", "two"], "the services are not in the order of their file");
     let ended = in_a_pipe.wait();
     let printed = format!("{}{}", ended.stdout, ended.stderr);
     assert!(printed.contains("answers a small call in "), "{printed}");
