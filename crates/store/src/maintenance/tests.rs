@@ -311,6 +311,9 @@ async fn the_size_of_the_database_includes_its_log() {
         .await;
     let copy = copy_with_log(&scratch);
     let file_alone = std::fs::metadata(copy.path().join(DATABASE)).unwrap().len();
+    let link = copy.path().join("link.db");
+    std::os::unix::fs::symlink(copy.path().join(DATABASE), &link).unwrap();
+    assert!(size_with_log(&link) > file_alone, "the log stands beside the file, not beside the link");
     let retention = Retention { events_days: None, max_events: None, max_database_bytes: None };
     let unwanted = Unwanted { idle_for: None, retention, trash: Trash::Kept };
     let freed = free(copy.path(), &unwanted, Mode::Remove).await.unwrap();
