@@ -101,6 +101,10 @@ mod tests {
         allow the call: polity approve q3
         refuse the call: polity deny q3
         "#);
+        let mut of_stranger = approval(ApprovalState::Open, None);
+        of_stranger.asked.way = vec!["https://polity.example/".to_owned(), "mara".to_owned()];
+        let told = words(&of_stranger, &[]);
+        assert!(told.contains("\nhttps://polity.example/ → mara\nallow the call"), "{told}");
         let ended = |state, note| words(&approval(state, note), &[]);
         insta::assert_snapshot!(ended(ApprovalState::Allowed, None), @r#"you allowed mara to call http_request {"url":"https://polity.example/"} in t-1, 30 s ago"#);
         insta::assert_snapshot!(ended(ApprovalState::Denied, Some("not there")), @r#"you did not allow mara to call http_request {"url":"https://polity.example/"} in t-1, 30 s ago: not there"#);
@@ -108,7 +112,9 @@ mod tests {
         let dropped = approval(ApprovalState::Dropped, None);
         insta::assert_snapshot!(words(&dropped, &[]), @r#"the turn of mara that wanted to call http_request {"url":"https://polity.example/"} in t-1 ended before you answered"#);
         let stopped = Event::AgentStopped { task: TaskId::new("t-1"), agent: AgentId::new("mara") };
-        let told = words(&dropped, &[Entry { seq: 1, at: 70_000, event: stopped }]);
+        let stop = |at| Entry { seq: 1, at, event: stopped.clone() };
+        assert_eq!(words(&dropped, &[stop(60_000)]), words(&dropped, &[]), "the agent was stopped before");
+        let told = words(&dropped, &[stop(60_000), stop(70_000)]);
         assert!(told.ends_with("\nyou stopped the work of mara in t-1, 30 s ago"), "{told}");
     }
 

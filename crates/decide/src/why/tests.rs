@@ -461,7 +461,8 @@ fn what_the_person_has_stopped_is_named() {
     };
     let stop =
         |at| Entry { seq: 1, at, event: Event::AgentStopped { task: task_id.clone(), agent: mara.clone() } };
-    let stops = [stop(40_000), stop(70_000)];
+    let other = Event::AgentStopped { task: task_id.clone(), agent: AgentId::new("theo") };
+    let stops = [stop(40_000), Entry { seq: 1, at: 60_000, event: other }, stop(70_000)];
     let open = [request.clone()];
     let ended = Ended {
         task: &task_id,
