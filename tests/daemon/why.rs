@@ -687,6 +687,8 @@ fn the_stop_of_a_worker_explains_what_it_left() {
     let asked = &about["chain"][1];
     let (worker, request) =
         (asked["to"].as_str().expect("an agent"), asked["message"].as_str().expect("a message"));
+    let more = json!({"to": worker, "text": "one more thing"}).to_string();
+    let more = serving.call("POST /api/messages", more.as_bytes()).json();
     polity.run(&["stop", worker, "--data", "data"]).expect_code(0);
     gate.open();
     // Root hears of the stop, and ends the task.
@@ -695,6 +697,8 @@ fn the_stop_of_a_worker_explains_what_it_left() {
     let left = chain.iter().position(|fact| fact["message"] == request).expect("the request of root");
     assert_eq!(facts_of(&about)[left..left + 2], ["unanswered", "agent_stopped"], "{about}");
     assert_eq!(facts_of(&why(&polity, &[request])), ["unanswered", "agent_stopped"]);
+    let own = why(&polity, &[more["id"].as_str().expect("an id")]);
+    assert_eq!(facts_of(&own), ["withdrawn", "agent_stopped"], "{own}");
     assert_eq!(facts_of(&why(&polity, &[worker])), ["agent_stopped"]);
     let told = why_in_words(&polity, &[worker]);
     assert!(told.starts_with(&format!("you stopped the work of {worker} in {task}")), "{told}");
