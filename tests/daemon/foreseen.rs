@@ -39,6 +39,10 @@ fn a_message_that_does_not_fit_into_the_window_is_foreseen() {
     let left = usize::try_from(4 * (6_000 - rules)).expect("a length");
     assert_eq!(warnings(&serving, &"x".repeat(left)), [] as [Value; 0]);
     assert_eq!(warnings(&serving, &"x".repeat(left + 1)).len(), 1);
+    // So do attached texts.
+    let note = write(&polity, "note.txt", b"the text of a note\n");
+    let told = run(&polity, &["--attach", &note, &"x".repeat(left)]).stderr;
+    assert!(told.contains("the context window of service one has only 6000"), "{told}");
 
     let told = run(&polity, &[&long]).stderr;
     assert!(told.contains(&format!("polity: warning: {text}\n")), "{told}");
