@@ -79,8 +79,8 @@ test("a running call of bash waits for the command in the foreground of its agen
 
 test("a refusal and a failure in the history lead to their events, which are read as far back as needed", async () => {
   const events = [
-    event(1, "tool_called", { call: "c1", error: "unknown_contact" }), event(2, "tool_called", { call: "c2" }),
-    event(3, "tool_called", { call: "c1", error: "not_found", task: "u" }), turn(4, "turn_ended", { failure: "broken" }), turn(5, "turn_ended"),
+    event(1, "tool_called", { call: "c1", error: "not_found", task: "u" }), event(2, "tool_called", { call: "c1", error: "unknown_contact" }),
+    event(3, "tool_called", { call: "c2" }), turn(4, "turn_ended", { failure: "broken" }), turn(5, "turn_ended"),
   ];
   const asked = [];
   const api = { events: async (filter) => {
@@ -89,7 +89,7 @@ test("a refusal and a failure in the history lead to their events, which are rea
     return { events: page, next: page[0]?.seq };
   } };
   const entry = (at, record, more) => ({ at: at * 1000, record: { record, ...more } });
-  const refused = entry(1, "tool_finished", { call: "c1" });
+  const refused = entry(2, "tool_finished", { call: "c1" });
   const reasons = reasonsOf(api, "a", "t");
   assert.deepEqual(await reasons([entry(5, "heard")]), []);
   assert.equal(asked.length, 0, "events are read for a page that needs none");
@@ -98,8 +98,8 @@ test("a refusal and a failure in the history lead to their events, which are rea
   assert.equal(eventOf(entry(5, "stopped"), late), undefined);
   assert.deepEqual(asked.map((one) => one.before), [Number.MAX_SAFE_INTEGER, 4]);
   assert.deepEqual({ ...asked[0], before: 0 }, { agent: "a", task: "t", kind: "tool_called,turn_ended", before: 0, limit: 500 });
-  const all = await reasons([refused, entry(2, "tool_finished", { call: "c2" })]);
-  assert.equal(eventOf(refused, all).seq, 1, "the same id in another task is another call");
-  assert.equal(eventOf(entry(2, "tool_finished", { call: "c2" }), all), undefined);
-  assert.equal(eventOf(entry(1, "heard"), all), undefined);
+  const all = await reasons([refused, entry(3, "tool_finished", { call: "c2" })]);
+  assert.equal(eventOf(refused, all).seq, 2, "the same id in another task is another call");
+  assert.equal(eventOf(entry(3, "tool_finished", { call: "c2" }), all), undefined);
+  assert.equal(eventOf(entry(2, "heard"), all), undefined);
 });
