@@ -107,6 +107,13 @@ test("every kind of event, outcome, failure, next attempt and remedy of the runt
   const remedies = variants(why, "WhyRemedy");
   assert.ok(remedies.length > 10);
   for (const remedy of remedies) assert.ok(`remedy.${remedy}` in en, remedy);
+  const facts = variants(why, "Fact");
+  assert.ok(facts.length > 20);
+  // The page shows these in other words, or as they are.
+  const special = ["not_shown", "does", "said", "then", "call_asked"];
+  for (const fact of facts) assert.ok(special.includes(fact) || `why.${fact}` in en, fact);
+  const approval = readFileSync(new URL("../../../crates/view/src/approval.rs", import.meta.url), "utf8");
+  for (const state of variants(approval, "ApprovalState")) assert.ok(`why.call_asked.${state}` in en, state);
 });
 
 test("an event without artifacts has no chips", () => {
