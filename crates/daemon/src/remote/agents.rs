@@ -331,6 +331,19 @@ root    thinking at local  local
     }
 
     #[test]
+    fn the_words_about_a_silent_server_fit_beside_a_deep_tree() {
+        // Each agent has hired the next one.
+        let ids: Vec<String> = (0..8).map(|depth| format!("a{depth}")).collect();
+        let above = |depth: usize| depth.checked_sub(1).map(|above| ids[above].as_str());
+        let mut agents: Vec<AgentView> =
+            ids.iter().enumerate().map(|(depth, id)| agent(id, above(depth))).collect();
+        agents[7] = AgentView { state: AgentState::Thinking, doing: silent(), ..agents[7].clone() };
+        let shown = without_styles(&words(&agents, &[], NOW, Some(40)));
+        let below: Vec<&str> = shown.lines().skip(agents.len()).collect();
+        assert_eq!(below, ["  silent for 12 s; polity ends this", "    attempt in 48 s, then asks it again"]);
+    }
+
+    #[test]
     fn those_whose_parents_are_not_shown_stand_for_themselves() {
         let agents = agents();
         let some: Vec<AgentView> =
