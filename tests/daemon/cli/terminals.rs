@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use polity_tests::{Answer, Call, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, rows, served, told, wait_until};
+use super::{PATIENCE, look_at_picture, rehearsing, rows, served, told, wait_until};
 use crate::support::hiring::{Gate, brief, heard_from_agents};
 use crate::support::{app, half_an_answer, home, service};
 
@@ -534,6 +534,16 @@ fn a_watch_answers_its_keys_at_every_width() {
     }
     let unknown = polity.run(&["watch", "--task", "task-none", "--data", "data"]);
     assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_watch_leaves_out_the_agents_of_finished_tasks() {
+    let (polity, _daemon) = rehearsing();
+    look_at_picture(&polity);
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(200, &["watch", "--data", "data"]);
+    running.stdout_wait("idle agents of finished tasks are not shown");
+    keyboard.write_all(b"q").expect("a keyboard");
+    running.wait().expect_code(0);
 }
 
 #[test]
