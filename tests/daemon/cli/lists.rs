@@ -58,6 +58,10 @@ fn a_society_that_looked_at_a_picture() {
     let lines: Vec<&str> = tree.lines().collect();
     let finished = format!("{} finished agents are not shown; --all lists them", agents.len() - 2);
     assert!(lines.len() == 2 && lines[0].starts_with("root ") && lines[1] == finished, "{tree}");
+    // Who asks for a state gets all agents in it.
+    let is_idle = |agent: &&Value| agent["state"] == "idle" && agent["id"] != "user";
+    let idle = told(&polity, &["agents", "--state", "idle"]);
+    assert_eq!(idle.lines().count(), agents.iter().filter(is_idle).count(), "{idle}");
     let there = agents.iter().filter(|agent| agent["state"] != "ended").count();
     assert_eq!(rows(&polity, &["agents"]).len(), there);
     let reading = rows(&polity, &["agents", "--capability", "vision", "--all"]);
