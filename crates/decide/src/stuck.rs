@@ -395,10 +395,11 @@ fn services(scene: &Scene<'_>) -> Vec<Found> {
 /// agents, and `choices` contains their roles. [`Found::begins_again`] returns a task, and `choices` contains the
 /// newest turn of root in this task.
 pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
-    let task = match (&found.stuck, &found.task) {
-        (Stuck::Paused { agent }, task) => return of_paused(agent, task.as_ref()),
-        (_, None) => return of_service(found, choices, moments),
-        (_, Some(task)) => task.clone(),
+    let Some(task) = found.task.clone() else {
+        return match &found.stuck {
+            Stuck::Paused { agent } => of_paused(agent, None),
+            _ => of_service(found, choices, moments),
+        };
     };
     match &found.stuck {
         Stuck::Question { agent, .. } => {
@@ -427,14 +428,14 @@ pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Reme
         Stuck::Answered { .. } => {
             vec![Remedy::Write { to: AgentId::root(), task: task.clone() }, Remedy::StopTask { task }]
         }
-        Stuck::Paused { agent } => of_paused(agent, Some(&task)),
+        Stuck::Paused { agent } => of_paused(agent, Some(task)),
         Stuck::Service { .. } => of_service(found, choices, moments),
     }
 }
 
-fn of_paused(agent: &AgentId, task: Option<&TaskId>) -> Vec<Remedy> {
+fn of_paused(agent: &AgentId, task: Option<TaskId>) -> Vec<Remedy> {
     let resume = Remedy::Resume { agent: agent.clone(), scope: ResumeScope::Subtree };
-    let stop = task.map(|task| stop(agent, task.clone()));
+    let stop = task.map(|task| stop(agent, task));
     [resume].into_iter().chain(stop).collect()
 }
 
