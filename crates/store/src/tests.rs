@@ -220,6 +220,20 @@ async fn no_statement_reads_the_whole_history() {
     assert_eq!(harmless, HARMLESS, "each of these statements exists once");
 }
 
+/// Upkeep is rare, but agents cannot write while it removes sources.
+#[tokio::test]
+async fn sources_are_removed_without_reading_those_of_all_tasks() {
+    let scratch = Scratch::new().await;
+    let upkeep = maintenance::forget::STATEMENTS.iter().chain(maintenance::unneeded::STATEMENTS);
+    let removing: Vec<&str> =
+        upkeep.copied().filter(|statement| statement.starts_with("DELETE FROM seen")).collect();
+    assert_eq!(removing.len(), 2);
+    for statement in removing {
+        let plan = plan(&scratch, statement).await;
+        assert!(plan.contains("SEARCH seen USING PRIMARY KEY (task=?)"), "{statement}: {plan}");
+    }
+}
+
 #[tokio::test]
 async fn a_path_is_being_written_from_the_start_of_a_call_to_the_end_of_its_turn() {
     let scratch = Scratch::new().await;
