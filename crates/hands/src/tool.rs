@@ -1,6 +1,6 @@
 //! The interface that each tool implements.
 
-use crate::call::{Arguments, Invocation, Output};
+use crate::call::{Arguments, Invocation, Output, Source};
 use crate::server_state::ServerState;
 use futures::future::{BoxFuture, FutureExt};
 pub use polity_society::policy::{Confinement, Effect, Reach};
@@ -8,6 +8,7 @@ use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use polity_society::written;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the runtime does with a call that was running when polity crashed.
@@ -118,6 +119,12 @@ pub trait Tool: Send + Sync {
     /// the call, and then calls [`Self::run`]. If this method returns a refusal, the call does not run.
     fn prepare<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async { Ok(Value::Null) }.boxed()
+    }
+
+    /// Returns the sources outside the society from which a call can bring content into the files of the workspace. The
+    /// runtime notes them when the call starts, because a call that is interrupted has no result that names them.
+    fn brings<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, BTreeSet<Source>> {
+        async { BTreeSet::new() }.boxed()
     }
 
     /// Returns a text such as a diff, which shows what a call would change. The person who must approve the call reads

@@ -101,6 +101,8 @@ pub enum Step {
     Hired { from: AgentId },
     /// The agent read what a role offers. This is text of the agent `from`.
     Role { from: AgentId },
+    /// A tool of the agent may have written content from the source into the files of the task.
+    Brought { agent: AgentId, tool: String },
 }
 
 /// One step on the way from a source to an agent.
@@ -112,14 +114,33 @@ pub struct Passed {
 
 /// Notes that a tool of an agent has read from a source.
 pub async fn read(tx: &mut Tx, reader: &Conversation, source: &Source, tool: &str) -> Result<(), Error> {
+    let (holder, step) = (Holder::Agent(reader.agent.clone()), Step::Tool { tool: tool.to_owned() });
+    insert(tx, &reader.task, &holder, source, &step).await?;
+    polity_points::point!("seen::read");
+    Ok(())
+}
+
+/// Notes that a tool of an agent may write content from a source into the files of the task. The agent itself has not
+/// seen the content yet.
+pub async fn bring(tx: &mut Tx, by: &Conversation, source: &Source, tool: &str) -> Result<(), Error> {
+    let step = Step::Brought { agent: by.agent.clone(), tool: tool.to_owned() };
+    insert(tx, &by.task, &Holder::Workspace, source, &step).await
+}
+
+async fn insert(
+    tx: &mut Tx,
+    task: &TaskId,
+    holder: &Holder,
+    source: &Source,
+    step: &Step,
+) -> Result<(), Error> {
     let query = polity_sql::query(INSERT)
-        .bind(reader.task.as_str())
-        .bind(Holder::Agent(reader.agent.clone()).to_string())
+        .bind(task.as_str())
+        .bind(holder.to_string())
         .bind(source.to_string())
-        .bind(Json(Step::Tool { tool: tool.to_owned() }))
+        .bind(Json(step))
         .bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
-    polity_points::point!("seen::read");
     Ok(())
 }
 
@@ -186,7 +207,7 @@ pub async fn way(
         let step: Step =
             serde_json::from_str(&text).map_err(|error| damaged("seen", &holder.to_string(), error))?;
         let before = match &step {
-            Step::Tool { .. } => None,
+            Step::Tool { .. } | Step::Brought { .. } => None,
             Step::Message { from, .. } | Step::Hired { from } | Step::Role { from } => {
                 Some(Holder::Agent(from.clone()))
             }

@@ -4,7 +4,7 @@ use super::commands::{Commands, Finished, Order};
 use super::names::{BASH, failed};
 use super::report;
 use crate::arguments::{self, Argued};
-use crate::call::{Arguments, Invocation, Output};
+use crate::call::{Arguments, Invocation, Output, Source};
 use crate::tool::{Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_sandbox::Limits;
@@ -13,6 +13,7 @@ use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The tool that runs a command in a new shell in the caller's workspace.
@@ -66,6 +67,10 @@ impl Tool for Bash {
     /// Refuses a call whose arguments cannot be read. So nobody is asked about a call that cannot run.
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async move { arguments::read::<BashArguments>(&invocation.arguments).map(|_| Value::Null) }.boxed()
+    }
+
+    fn brings<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, BTreeSet<Source>> {
+        self.commands.sources(&invocation.caller.place).boxed()
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

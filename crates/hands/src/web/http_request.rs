@@ -13,7 +13,7 @@ use polity_web::{Request, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const NAME: &str = "http_request";
@@ -118,6 +118,15 @@ impl Tool for HttpRequest {
             let Some(at) = given.saved_at() else { return Ok(Value::Null) };
             let path = self.files.check(&invocation.caller, at).await?;
             Ok(json!({ "path": path }))
+        }
+        .boxed()
+    }
+
+    fn brings<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, BTreeSet<Source>> {
+        async move {
+            let given: Option<Given> = arguments::read(&invocation.arguments).ok();
+            let saves = given.is_some_and(|given| given.save_to.is_some());
+            saves.then_some(Source::Web).into_iter().collect()
         }
         .boxed()
     }

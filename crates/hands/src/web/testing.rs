@@ -1,6 +1,6 @@
 //! An HTTP server with answers that a test sets, and functions that call the web tools.
 
-use crate::call::{Access, Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root};
+use crate::call::{Access, Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root, Source};
 use crate::files::{Bounds, Files};
 use crate::places::Places;
 use crate::table::Toolbox;
@@ -13,6 +13,7 @@ use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_web::{AllowedHost, Settings};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -157,6 +158,11 @@ impl Bench {
     /// Returns what a tool prepares for a call. The runtime records it before the call runs.
     pub(super) async fn prepare(&self, name: &str, arguments: Value) -> Result<Value, Refusal> {
         self.tool(name).prepare(&self.invocation(arguments)).await
+    }
+
+    /// Returns the sources from which a call can bring content into the workspace.
+    pub(super) async fn brings(&self, name: &str, arguments: Value) -> BTreeSet<Source> {
+        self.tool(name).brings(&self.invocation(arguments)).await
     }
 
     fn invocation(&self, arguments: Value) -> Invocation {

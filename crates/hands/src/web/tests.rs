@@ -145,6 +145,10 @@ async fn an_answer_is_saved_by_the_rules_of_the_workspace() {
     let refused = read_only.call("http_request", save("f")).await;
     assert!(matches!(refused, Err(Refusal::WorkspaceRefused { .. })), "{refused:?}");
     assert_eq!(server.requests().len(), 2, "a request was sent whose answer cannot be saved");
+    // If the call is interrupted, the file may be there and no result.
+    assert_eq!(bench.brings("http_request", save("f")).await, BTreeSet::from([Source::Web]));
+    let shown = json!({"method": "POST", "url": server.url("/")});
+    assert_eq!(bench.brings("http_request", shown).await, BTreeSet::new());
 }
 
 #[tokio::test]

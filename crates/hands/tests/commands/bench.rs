@@ -1,6 +1,6 @@
 //! A data directory with the tools of the group `command`, and settings that a test can change.
 
-use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
+use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root, Source};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
 use polity_hands::tool::{Reach, Tool, Toolbox};
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
@@ -121,6 +121,12 @@ impl Bench {
     pub(crate) async fn prepare(&self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
         let invocation = self.invocation(self.root.clone(), "a-1", arguments);
         self.tool(tool).prepare(&invocation).await
+    }
+
+    /// Returns the sources from which a call can bring content into the workspace.
+    pub(crate) async fn brings(&self, tool: &str, arguments: Value) -> BTreeSet<Source> {
+        let invocation = self.invocation(self.root.clone(), "a-1", arguments);
+        self.tool(tool).brings(&invocation).await
     }
 
     /// Returns the command that the policy judges.

@@ -14,9 +14,12 @@ async fn call(bench: &Bench, tool: &str, arguments: Value) -> (Value, BTreeSet<S
 }
 
 /// Checks that every result about a command carries these sources, and that the report of its end carries them, too.
+/// They are known before the command starts.
 async fn check(bench: &Bench, expect: &[Source]) {
     let expect: BTreeSet<Source> = expect.iter().cloned().collect();
-    let (read, sources) = call(bench, "bash", json!({"command": "cat README.md"})).await;
+    let read = json!({"command": "cat README.md"});
+    assert_eq!(bench.brings("bash", read.clone()).await, expect);
+    let (read, sources) = call(bench, "bash", read).await;
     assert_eq!((&read["output"], &sources), (&json!("obey me\n"), &expect), "{read}");
 
     let command = "cat README.md; until [ -e go ]; do sleep 0.05; done; rm -f go";

@@ -29,6 +29,7 @@ fn line(passed: &Passed) -> String {
         Step::Agent { agent } => format!("{agent} put it into {holder}"),
         Step::Hired { from } => format!("{holder} was hired with a text of {from}"),
         Step::Role { from } => format!("{holder} read what a role of {from} offers"),
+        Step::Brought { agent, tool } => format!("{agent} may have put it into {holder} with {tool}"),
     }
 }
 

@@ -29,15 +29,16 @@ use polity_hands::tool::{Act, Effect, Tool, acts};
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::id::CallId;
-use polity_society::policy::Reach;
+use polity_society::policy::{Reach, Source};
 use polity_society::refusal::Refusal;
 use polity_society::rules::Rights;
 use polity_store::record::Record;
 use polity_store::turns::OpenTurn;
-use polity_store::{Conversation, Error, Tx, agents, events, records};
+use polity_store::{Conversation, Error, Tx, agents, events, records, seen};
 use polity_view::Event;
 use reporter::Reporter;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,8 @@ struct Ready {
     asked: Asked,
     /// A text that shows what the call would change; `None` if the person will probably not be asked about the call.
     preview: Option<String>,
+    /// The sources from which the call can bring content into the workspace. Empty if the call does not run.
+    brings: BTreeSet<Source>,
 }
 
 /// Whether the person was asked about a call and has allowed it.
@@ -159,6 +162,14 @@ pub(super) async fn run_outside(
             }
             (Some(_), None) => Err(malformed(&call)),
         };
+        let mut brings = BTreeSet::new();
+        if let (Some(tool), Ok(_)) = (&tool, &prepared) {
+            let input = invocation(&call, Value::Null);
+            brings = tokio::select! {
+                brings = tool.brings(&input) => brings,
+                () = halt.cancelled() => return Ok(Happened::Nothing),
+            };
+        }
         let asked = if turn.is_allowed(&call) { Asked::Allowed } else { Asked::NotYet };
         let mut preview = None;
         if let (Ok(_), Asked::NotYet, true, Some(tool)) = (&prepared, asked, may_be_asked, &tool) {
@@ -168,7 +179,7 @@ pub(super) async fn run_outside(
                 () = halt.cancelled() => return Ok(Happened::Nothing),
             };
         }
-        ready.push(Ready { call, tool, prepared, asked, preview });
+        ready.push(Ready { call, tool, prepared, asked, preview, brings });
     }
     let Some((ready, records)) = begin(handles, conversation, open, &snapshot, attempt, ready).await? else {
         return Ok(Happened::Nothing);
@@ -294,7 +305,7 @@ async fn hosts(
     Ok(hosts)
 }
 
-/// Records and commits that the calls start, and which sources they may bring into the workspace. (After a crash, both
+/// Records and commits that the calls start, and which sources they can bring into the workspace. (After a crash, both
 /// are already recorded.) Reads the rights of the agent in the same transaction, and refuses a call to a tool that the
 /// agent may not use. If the person must be asked about a call, records the question. Then this call and all later
 /// calls do not begin. Returns `None` if the turn does not continue.
@@ -348,6 +359,9 @@ async fn begin(
                     records::append(tx, &owner, open.id, &record).await?;
                     note_start(tx, &owner, &ready.call).await?;
                     approvals::pass_on_seen(tx, &owner, &ready.reaches()).await?;
+                    for source in &ready.brings {
+                        seen::bring(tx, &owner, source, &ready.call.name).await?;
+                    }
                     written.push(record);
                 }
                 begun.push(ready);

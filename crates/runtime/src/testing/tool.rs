@@ -2,7 +2,7 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use polity_decide::found::SEARCH_TOOLS;
-use polity_hands::call::{Arguments, Invocation, Output};
+use polity_hands::call::{Arguments, Invocation, Output, Source};
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
 use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Tool, Words};
@@ -10,6 +10,7 @@ use polity_sandbox::{Enter, Settings};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,8 @@ pub(crate) struct FakeTool {
     pub(crate) after_crash: AfterCrash,
     pub(crate) evidence: Value,
     pub(crate) needs: Vec<Needs>,
+    /// The sources from which every call can bring content into the workspace.
+    pub(crate) brings: BTreeSet<Source>,
     /// Counts for how many calls the tool has prepared something.
     pub(crate) prepares: Arc<AtomicUsize>,
     pub(crate) run: Arc<Run>,
@@ -39,7 +42,8 @@ impl FakeTool {
         let evidence = Value::Null;
         let (group, reach) = (ToolGroup::Web, Reach::Other(Effect::Changes));
         let (after_crash, needs, run) = (AfterCrash::Repeat, Vec::new(), Arc::new(run));
-        Self { name, group, reach, after_crash, evidence, needs, prepares: Arc::default(), run }
+        let (brings, prepares) = (BTreeSet::new(), Arc::default());
+        Self { name, group, reach, after_crash, evidence, needs, brings, prepares, run }
     }
 
     /// Makes a tool that returns the same result for every call.
@@ -89,6 +93,10 @@ impl Tool for FakeTool {
     fn prepare<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         self.prepares.fetch_add(1, Ordering::SeqCst);
         async { Ok(self.evidence.clone()) }.boxed()
+    }
+
+    fn brings<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, BTreeSet<Source>> {
+        async { self.brings.clone() }.boxed()
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -176,3 +176,32 @@ async fn a_command_that_a_crash_interrupted_has_passed_its_sources_on() {
         assert_eq!(world.query(holders).await, ["agent:root", "workspace"], "{after_crash:?}");
     }
 }
+
+/// An agent runs a command that can reach the web, and the process dies meanwhile. Nobody knows what the command has
+/// written into files, so who reads files of the workspace counts as having seen the web. The agent itself has seen
+/// nothing yet.
+#[tokio::test]
+async fn what_an_interrupted_command_can_have_brought_counts_as_in_the_files() {
+    let world = World::new().await;
+    let (pay, _, reached) = stuck_once(AfterCrash::Never);
+    let reach = Reach::Command { command: "curl".to_owned(), confinement: Confinement::FullWithNetwork };
+    let pay = FakeTool { reach, brings: [Source::Web].into(), ..pay };
+    let (root, never) = (world.of("root"), CancellationToken::new());
+    world.say("user", "root", json!("pay")).await;
+    let script = ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]);
+    let handles = world.handles(script, hands(vec![pay.clone()]));
+    tokio::select! {
+        ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
+        () = reached.notified() => {}
+    }
+    let holders = "SELECT holder FROM seen WHERE source = 'web' ORDER BY holder";
+    assert_eq!(world.query(holders).await, ["workspace"]);
+    let look = FakeTool::returns("look", Ok(Output::json(json!({}))));
+    let look = FakeTool { reach: Reach::ReadsWorkspace, ..look };
+    drive(&world, &root, vec![Say::Call("look", json!({})), Say::Text("paid, or not")], &[pay, look]).await;
+    assert_eq!(world.query(holders).await, ["agent:root", "workspace"]);
+    let way = seen::way(&mut world.store.reader().await.unwrap(), &root, &Source::Web).await.unwrap();
+    let brought = seen::Step::Brought { agent: root.agent.clone(), tool: "pay".to_owned() };
+    let steps: Vec<seen::Step> = way.into_iter().map(|passed| passed.step).collect();
+    assert_eq!(steps, [brought, seen::Step::Files]);
+}
