@@ -1,6 +1,7 @@
 //! Reads tasks for the views, newest first.
 
 use super::{Builder, cut, usage};
+use crate::messages::requests::open_question;
 use crate::tasks::Standing;
 use crate::{Error, tasks};
 use polity_society::id::TaskId;
@@ -29,8 +30,9 @@ const TASKS: &str = concat!(
     said!(),
     " AS said,
     (SELECT count(*) FROM agents WHERE task = t.id) AS agents,
-    (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE receiver = 'user' AND task = t.id
-        AND expects = 'answer' AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done'))
+    (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE task = t.id AND ",
+    open_question!(),
+    ")
         + (SELECT count(*) FROM approvals WHERE task = t.id AND state = 'open') AS questions,
     (SELECT CASE WHEN json_valid(body) THEN body ->> '$.from' END
         FROM (SELECT kind, body FROM events INDEXED BY events_of_task WHERE task = t.id ORDER BY seq LIMIT 2)
