@@ -7,12 +7,11 @@ use polity_registry::{Catalogue, Snapshot};
 use polity_society::brief::TaskBrief;
 use polity_society::change::Change;
 use polity_society::contact::{self, KnownParty};
-use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId};
+use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::message::{Body, Finality, Payload, RESULT, RESULT_SCHEMA, SCHEMA_ERRORS};
 use polity_society::notice::Notice;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
-use polity_society::role::Role;
 use polity_society::rules::{
     self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
 };
@@ -20,10 +19,8 @@ use polity_store::Connection;
 use polity_store::agents::AgentRow;
 use polity_store::contacts::ContactRow;
 use polity_store::messages::{Arrival, RequestsOf, Streak};
-use polity_store::seen::{self, Holder, Step};
 use polity_store::{
-    Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, roles,
-    turns,
+    Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
 };
 use polity_view::Event;
 use serde_json::Value;
@@ -48,20 +45,6 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
         since: row.since,
     });
     known.collect()
-}
-
-/// Notes that an agent is shown what these roles offer. The creator of a role wrote this text. So the agent now has the
-/// sources that the creator has seen.
-pub(crate) async fn note_offers(tx: &mut Tx, reader: &Conversation, ids: &[RoleId]) -> Result<(), Error> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let roles = roles::several(&mut tx.connection, ids).await?;
-    for Role { creator, .. } in roles.into_iter().filter(|role| role.creator != reader.agent) {
-        let (from, to) = (Holder::Agent(creator.clone()), Holder::Agent(reader.agent.clone()));
-        seen::pass(tx, &reader.task, &from, &to, &Step::Role { from: creator }).await?;
-    }
-    Ok(())
 }
 
 /// Returns the mentioned artifacts that an agent may open.
@@ -172,24 +155,9 @@ pub(crate) async fn send_fitting(
     }
     let Admitted { mut changes, ignored } = admitted?;
     check_result(tx, sender, &row, &mut changes, misfit).await?;
-    note_introduced(tx, sender, &changes).await?;
     apply::apply(tx, snapshot, changes).await?;
     notes::named(tx, sender, &receiver, &facts.openable).await?;
     Ok(Sent { id, to: receiver, ignored })
-}
-
-/// An introduction tells its receiver what the role of the introduced agent offers. Notes that the sender knows this
-/// text, so that the receiver gets its sources with the message.
-async fn note_introduced(tx: &mut Tx, sender: &Conversation, changes: &[Change]) -> Result<(), Error> {
-    let introduced = changes.iter().find_map(|change| match change {
-        Change::MessageAccepted(message) => message.introduced.as_ref(),
-        _ => None,
-    });
-    let Some(introduced) = introduced.filter(|introduced| introduced.interface_spec.is_some()) else {
-        return Ok(());
-    };
-    let row = agents::get(&mut tx.connection, &introduced.id).await?;
-    note_offers(tx, sender, row.and_then(|row| row.role).as_slice()).await
 }
 
 /// Returns what is wrong with the schema in a draft.

@@ -3,7 +3,7 @@
 
 use super::{
     Conversation, Error, Tx, agents, artifacts, commands, contacts, events, holds, messages, records, roles,
-    tasks, turns, work,
+    seen, tasks, turns, work,
 };
 use crate::Bell;
 use crate::record::Record;
@@ -48,6 +48,7 @@ pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Re
             }
             Change::ContactAdded(contact) => {
                 if contacts::insert(tx, &contact).await? {
+                    seen::offered(tx, &contact).await?;
                     let event = Event::ContactAdded {
                         owner: contact.owner,
                         agent: contact.agent,

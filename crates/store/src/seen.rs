@@ -6,6 +6,7 @@
 //! forgotten. [`way`] follows the steps back to the source, or to the first step that is still there.
 
 use super::{Conversation, Error, Tx, damaged};
+use polity_society::contact::Contact;
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::policy::Source;
 use polity_sql::Connection;
@@ -40,6 +41,11 @@ const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     FROM messages m JOIN json_each(m.attachments) a LEFT JOIN artifacts f ON f.id = a.value
     JOIN seen s ON s.task IN (m.task, f.task) AND s.holder = 'artifact:' || a.value
     WHERE m.id = ?1 ON CONFLICT DO NOTHING";
+/// Gives the owner ?1 of the contact ?2 the sources of the agent that wrote what the role of the contact offers.
+const OFFERED: &str = "INSERT INTO seen (task, holder, source, way, since)
+    SELECT s.task, 'agent:' || ?1, s.source, json_object('by', 'role', 'from', r.creator), ?3
+    FROM agents a JOIN roles r ON r.id = a.role JOIN seen s ON s.task = a.task AND s.holder = 'agent:' || r.creator
+    WHERE a.id = ?2 AND r.interface_spec IS NOT NULL AND r.creator <> ?1 AND ?1 <> 'user' ON CONFLICT DO NOTHING";
 const OF: &str = "SELECT source FROM seen WHERE task = ?1 AND holder = ?2 ORDER BY source";
 /// The step by which content of a source reached a holder, and the task of the row. Finds the task of an artifact `?4`
 /// as [`PASS`] does.
@@ -48,7 +54,7 @@ const STEP: &str = "SELECT task, way FROM seen WHERE holder = ?2 AND source = ?3
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, PASS, HEARD, OF, STEP];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, PASS, HEARD, OFFERED, OF, STEP];
 
 /// Maximum number of steps to follow back to a source. A longer chain of steps contains a circle, which only a
 /// damaged table can have.
@@ -164,6 +170,14 @@ pub async fn heard(tx: &mut Tx, message: &MessageId) -> Result<(), Error> {
     let query = polity_sql::query(HEARD).bind(message.as_str()).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("seen::heard");
+    Ok(())
+}
+
+/// Notes that an agent has a new contact. From now on, the requests of the agent show what the role of the contact
+/// offers. So the agent now has the sources of the agent that wrote this text.
+pub async fn offered(tx: &mut Tx, contact: &Contact) -> Result<(), Error> {
+    let query = polity_sql::query(OFFERED).bind(contact.owner.as_str()).bind(contact.agent.as_str());
+    query.bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     Ok(())
 }
 

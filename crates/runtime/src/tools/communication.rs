@@ -6,14 +6,14 @@ use polity_decide::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
 use polity_society::content::Direction;
-use polity_society::id::{AgentId, MessageId, RoleId};
+use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Payload;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft};
 use polity_society::time::Timestamp;
 use polity_store::record::{Keeps, Record};
-use polity_store::{Conversation, Error, Tx, agents, contacts, keep, messages, turns};
+use polity_store::{Conversation, Error, Tx, agents, keep, messages, turns};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -96,12 +96,8 @@ async fn said_in_this_turn(
 }
 
 pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Ran {
-    let caller = context.caller;
-    let rows = contacts::of(&mut tx.connection, &caller.agent, &caller.task).await?;
-    let offering = rows.iter().filter(|row| row.agent.interface_spec.is_some());
-    let roles: Vec<RoleId> = offering.filter_map(|row| row.agent.role.clone()).collect();
-    door::note_offers(tx, caller, &roles).await?;
-    let contacts = door::known(rows, &context.snapshot.catalogue);
+    let contacts =
+        door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
     let shown: Vec<Value> = contacts.iter().map(show).collect();
     Ok(Done::json(json!({"contacts": shown})))
 }

@@ -98,10 +98,14 @@ fn show_role(role: &Role, catalogue: &Catalogue) -> Value {
 }
 
 pub(super) async fn find_role(tx: &mut Tx, context: &Context<'_>, arguments: &FindRoleByName) -> Ran {
-    let role = role_of(tx, context, &arguments.name).await?;
-    let offering = role.as_ref().filter(|role| role.interface_spec.is_some());
-    let offering = offering.map(|role| role.id.clone());
-    door::note_offers(tx, context.caller, offering.as_slice()).await?;
+    let (role, caller) = (role_of(tx, context, &arguments.name).await?, context.caller);
+    if let Some(Role { creator, interface_spec: Some(_), .. }) = &role
+        && *creator != caller.agent
+    {
+        // The result shows what the role offers. This is text of its creator.
+        let (from, to) = (Holder::Agent(creator.clone()), Holder::Agent(caller.agent.clone()));
+        seen::pass(tx, &caller.task, &from, &to, &Step::Role { from: creator.clone() }).await?;
+    }
     let shown = role.map_or(Value::Null, |role| show_role(&role, &context.snapshot.catalogue));
     Ok(Done::json(shown))
 }

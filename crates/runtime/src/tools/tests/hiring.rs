@@ -261,8 +261,28 @@ async fn who_finds_a_role_has_seen_what_the_writer_of_its_offer_has_seen() {
     assert_eq!(holders, [format!("agent:{maker}"), "agent:root".to_owned()]);
 }
 
+/// Root hires into both roles of the maker. Root does not see the prompt of a role, but its next request shows the new
+/// contacts, with what the role `open` offers.
+#[tokio::test]
+async fn who_hires_into_a_role_has_seen_what_the_writer_of_its_offer_has_seen() {
+    let world = World::new().await;
+    let (maker, hired) = offering(&world).await;
+    let hire = async |role: &str| {
+        let agent = world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief()})).await;
+        assert_eq!(code(&agent), "ok", "{agent}");
+        agent["id"].as_str().unwrap().to_owned()
+    };
+    let plain = hire("plain").await;
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, &plain]));
+    let open = hire("open").await;
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, &plain, &open, "root"]));
+    let way = world.query("SELECT way FROM seen WHERE holder = 'agent:root'").await;
+    assert_eq!(way, [json!({"by": "role", "from": maker}).to_string()]);
+}
+
 /// The maker introduces its child to root, and root introduces it to a writer. Neither the maker nor root has said
-/// anything from outside, but each introduction shows the offer.
+/// anything from outside. But even before the receiver reads the introduction, its requests show the new contact, with
+/// what the role of the contact offers.
 #[tokio::test]
 async fn who_is_told_of_an_offer_has_seen_what_its_writer_has_seen() {
     let world = World::new().await;
@@ -272,19 +292,12 @@ async fn who_is_told_of_an_offer_has_seen_what_its_writer_has_seen() {
     let listed = world.call("root", "list_contacts", json!({})).await;
     assert!(!listed.to_string().contains("interface_spec"), "{listed}");
     assert_eq!(readers(&world).await, sorted(&[&maker, &hired]));
-    // Root has not read this message yet, but it has the contact.
-    assert_eq!(code(&world.say(&maker, "root", introduction(&hired)).await), "ok");
-    assert_eq!(code(&world.say("root", &writer, introduction(&hired)).await), "ok");
-    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
-    world.begin_turn(&writer).await;
-    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root", &writer]));
-
-    let world = World::new().await;
-    let (maker, hired) = offering(&world).await;
     assert_eq!(code(&world.say(&maker, "root", introduction(&hired)).await), "ok");
     let listed = world.call("root", "list_contacts", json!({})).await;
     assert!(listed.to_string().contains("interface_spec"), "{listed}");
     assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root"]));
+    assert_eq!(code(&world.say("root", &writer, introduction(&hired)).await), "ok");
+    assert_eq!(readers(&world).await, sorted(&[&maker, &hired, "root", &writer]));
 }
 
 #[tokio::test]
