@@ -82,8 +82,9 @@ fn lines(status: &Status, others: &[InTask], setting: &Setting) -> Vec<Line> {
             "no daemon serves this data directory; another polity works there, and what it does at this moment is not known",
         ),
     }];
-    // Only a command for it resumes a paused agent.
-    let is_held_up = now.stuck.iter().any(|thing| !matches!(thing.stuck, Stuck::Paused { .. }));
+    // Only a command for it resumes a paused agent. The things that `--limit` leaves out may be of any kind.
+    let paused = now.stuck.iter().filter(|thing| matches!(thing.stuck, Stuck::Paused { .. })).count();
+    let is_held_up = now.stuck_total > paused as u64;
     if let Some(words) = going_on(*process).filter(|_| now.working_total > 0 || is_held_up) {
         lines.push(Line::new(0, HELD, &repeating(words)));
     }

@@ -219,9 +219,14 @@ fn a_paused_agent_needs_its_own_command() {
     let mut now =
         NowView { running: false, working: Vec::new(), working_total: 0, at_work_total: 0, ..now_view() };
     now.stuck.retain(|thing| matches!(thing.stuck, Stuck::Paused { .. }));
-    let words = status(Process::Nothing, now);
+    now.stuck_total = 2;
+    let words = status(Process::Nothing, now.clone());
     assert!(!words.contains("goes on with the work"), "{words}");
     assert!(words.contains("polity resume root --data 'my data'"), "{words}");
+    // `--limit` has left out one thing.
+    now.stuck_total = 3;
+    let words = status(Process::Nothing, now);
+    assert!(words.contains("goes on with the work"), "{words}");
 }
 
 #[test]
