@@ -195,13 +195,15 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Prints a message that was just accepted, if another command has marked it as shown before this one could print
-    /// it. For example, a chat may follow the same task. The user waits for the message here, too.
-    async fn show_marked(&mut self, id: &MessageId) -> Result<(), Failure> {
-        if self.form == Form::Json || self.printed.contains(id) {
+    /// Prints the message to the user that an event reports, if another command has marked it as shown before this one
+    /// could print it. For example, a chat may follow the same task. The user waits for the message here, too.
+    async fn show_marked(&mut self, event: &Event) -> Result<(), Failure> {
+        let Event::MessageAccepted { task, message, to, .. } = event else { return Ok(()) };
+        let is_ours = to.is_user() && self.tasks.contains(task);
+        if self.form == Form::Json || !is_ours || self.printed.contains(message) {
             return Ok(());
         }
-        let message = self.client.message(id).await?;
+        let message = self.client.message(message).await?;
         let is_awaited = self.awaited.as_ref().is_none_or(|awaited| awaited.may_be_answered_by(&message));
         if message.state == MessageState::Done && is_awaited {
             self.print(&message)?;
@@ -234,7 +236,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Prints the events that were stored after this event number.
+    /// Prints the events that were stored after this event number, and the messages that they report, as
+    /// [`Self::show_marked`] does.
     pub(crate) async fn catch_up(
         &mut self,
         mut seen: i64,
@@ -247,6 +250,7 @@ impl<'a> Telling<'a> {
                 if self.is_new(&entry.event) {
                     show_event(entry)?;
                 }
+                self.show_marked(&entry.event).await?;
             }
             if page.events.is_empty() {
                 return Ok(());
@@ -324,12 +328,7 @@ impl<'a> Telling<'a> {
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
                     }
-                    if let Event::MessageAccepted { task, message, to, .. } = &entry.event
-                        && to.is_user()
-                        && self.tasks.contains(task)
-                    {
-                        self.show_marked(message).await?;
-                    }
+                    self.show_marked(&entry.event).await?;
                     if let Event::ApprovalRequested { .. }
                     | Event::ApprovalEnded { .. }
                     | Event::TaskIdle { .. } = &entry.event
@@ -546,6 +545,44 @@ mod tests {
     use super::super::examples::messages;
     use super::*;
     use crate::output::terminal::harmless;
+    use axum::http::Uri;
+    use axum::routing::get;
+    use axum::{Json, Router};
+    use polity_view::EventPage;
+    use std::future::ready;
+
+    /// All tasks have ended before the event stream begins, and a chat has shown the answer.
+    #[tokio::test]
+    async fn who_catches_up_gets_an_answer_although_a_chat_has_shown_it() {
+        let answer = MessageView { state: MessageState::Done, ..messages()[1].clone() };
+        let (id, task) = (answer.id.clone(), answer.task.clone());
+        let event = Event::MessageAccepted {
+            task: task.clone(),
+            message: id.clone(),
+            from: answer.from.clone(),
+            to: answer.to.clone(),
+            message_type: answer.message_type.clone(),
+            text: answer.text.clone(),
+            attachments: Vec::new(),
+            in_reply_to: Vec::new(),
+            finality: Finality::Final,
+        };
+        let entry = Entry { seq: 1, at: 0, event };
+        let events = move |uri: Uri| {
+            let is_first = uri.query().is_some_and(|query| query.contains("after=0"));
+            let events = if is_first { vec![entry.clone()] } else { Vec::new() };
+            ready(Json(EventPage { events, next: 1, oldest: None }))
+        };
+        let routes = Router::new()
+            .route("/api/events", get(events))
+            .route(&format!("/api/messages/{id}"), get(move || ready(Json(answer.clone()))));
+        let client = Client::in_process(routes).unwrap();
+        for (tasks, expect) in [(vec![task], BTreeSet::from([id])), (Vec::new(), BTreeSet::new())] {
+            let mut telling = Telling::new(&client, &tasks, Form::Text);
+            telling.catch_up(0, &EventFilter::default(), |_| Ok(())).await.unwrap();
+            assert_eq!(telling.printed, expect);
+        }
+    }
 
     #[test]
     fn what_was_told_is_not_told_again() {
