@@ -52,7 +52,7 @@ impl Support {
 
 /// A context window with fewer tokens than this counts as small. The rules for agents, together with a task brief,
 /// already take thousands of tokens.
-pub(crate) const SMALL_WINDOW: u64 = 8_192;
+pub const SMALL_WINDOW: u64 = 8_192;
 
 /// The context window of a model, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

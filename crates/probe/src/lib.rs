@@ -31,7 +31,7 @@ mod edit;
 pub use correction::{Correction, corrections};
 pub use edit::{EditError, Edited, edit};
 pub use examine::{Examination, Times, examine, glance};
-pub use facts::{Facts, Server, Support, Window};
+pub use facts::{Facts, SMALL_WINDOW, Server, Support, Window};
 pub use finding::{Field, Finding, Severity};
 pub use found::{Candidate, choose, look, written};
 pub use judge::{circles, of_declaration, small_window};

@@ -1,13 +1,12 @@
 //! The texts of the dialogue that `polity` without arguments leads. These functions do no IO.
 
 use polity_llm::{CallError, FailureKind, ServerKind, Unusable};
+use polity_probe::SMALL_WINDOW;
 use polity_registry::{Discovered, Service};
 use polity_society::content::{Capability, Direction};
 use polity_society::id::ServiceId;
 use polity_society::text::{TextKey, Texts};
 
-/// A context window with fewer tokens than this counts as small.
-const SMALL_WINDOW: u64 = 8_192;
 /// The context window, in tokens, that polity advises in place of a small one.
 const GOOD_WINDOW: u64 = 16_384;
 
