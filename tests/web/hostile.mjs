@@ -27,7 +27,7 @@ const FILES = [
   ["js", "text/javascript"], ["diff", "text/x-diff"], ["xhtml", "application/xhtml+xml"], ["png", "image/png"], ["pdf", "application/octet-stream"],
 ];
 
-/** How many artifacts are opened whose contents the page formats. Of each other kind, four are opened. */
+/** Number of artifacts to open, for each kind whose content the page formats. Of each other kind, four are opened. */
 const OPENED = { md: 64, html: 24 };
 
 /**

@@ -1,6 +1,7 @@
 //! `polity doctor`: compares the configuration with what the servers and the machine really offer. Every check has a
-//! time limit, and the checks run concurrently. As text, the result of each check is printed as soon as it is known, so
-//! that nobody waits for a slow server to learn about the rest. The JSON object has the results in a fixed order.
+//! time limit. After the check of the configuration, all others run concurrently. As text, the result of each check is
+//! printed as soon as it is known, so that nobody waits for a slow server to learn about the rest. The JSON object has
+//! the results in a fixed order.
 
 mod configuration;
 mod data;

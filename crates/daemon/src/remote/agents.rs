@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// Whether the service must have the capability for input, output or both [default: input].
     #[arg(long, requires = "capability", value_parser = variant::<Direction>)]
     direction: Option<Direction>,
-    /// Also list the finished agents, below the others: those that have ended, and the idle ones of finished tasks. With
-    /// `--json`, only the former are left out without this option.
+    /// Also list the finished agents, below the others: agents that have ended, and idle agents of finished tasks. With
+    /// `--json`, idle agents of finished tasks are always listed.
     #[arg(long, alias = "ended")]
     all: bool,
 }

@@ -133,8 +133,8 @@ fn names(agents: &[AgentId]) -> String {
     names.join(", ")
 }
 
-/// Returns the lines that tell how to carry out a remedy. What is not part of a command stands before the arrow, so that
-/// the rest of the line can be pasted into a shell.
+/// Returns the lines that tell how to carry out a remedy. Each command has its own line and ends it. If a daemon serves
+/// the data directory, nothing but the command stands behind the arrow, so it can be pasted into a shell.
 fn advice(remedy: &Remedy, setting: &Setting) -> Vec<String> {
     let data = data_option(setting.data.as_deref());
     let process = setting.process;
