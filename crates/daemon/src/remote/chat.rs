@@ -426,7 +426,10 @@ impl Chat {
         let read = async {
             let mut tasks = Vec::new();
             for task in &self.followed {
-                tasks.push(self.client.task(task).await.ok()?);
+                // A task that was forgotten meanwhile hides no other one.
+                if let Ok(view) = self.client.task(task).await {
+                    tasks.push(view);
+                }
             }
             goes_on(&tasks)
         };

@@ -74,6 +74,16 @@ fn a_message_of_another_task_says_how_to_continue_the_task() {
     );
 }
 
+#[tokio::test]
+async fn a_forgotten_task_hides_no_task_in_which_the_daemon_goes_on() {
+    let open = tasks().pop().unwrap();
+    let (id, path) = (open.id.clone(), format!("/api/tasks/{}", open.id));
+    let Scene { mut chat, .. } = Scene::new(Router::new().route(&path, get(async move || Json(open))));
+    chat.followed = BTreeSet::from([TaskId::new("forgotten"), id.clone()]);
+    let told = chat.work_of_the_daemon().await;
+    assert!(told.as_ref().is_some_and(|told| told.contains(id.as_str())), "{told:?}");
+}
+
 /// A chat whose lines a test types.
 struct Scene {
     chat: Chat,
