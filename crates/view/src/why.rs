@@ -16,8 +16,8 @@ use serde_json::Number;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Why {
-    /// The facts. Each fact is a reason for the fact before it. But if a task has ended with an answer, the requests in it
-    /// that have none are no reason for its end.
+    /// The facts. Each fact is a reason for the fact before it. But if a task has ended with an answer, unanswered
+    /// requests in it are no reason for its end.
     pub chain: Vec<Fact>,
     /// What the person can do, the best remedy first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

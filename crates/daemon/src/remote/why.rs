@@ -58,10 +58,10 @@ const BECAUSE: &str = "because";
 /// Begins a fact that is no cause of the end of the task.
 const ALTHOUGH: &str = "although";
 
-/// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it,
-/// unless it is a request that has no answer in a task that has one.
-/// The remedies follow. Their commands get `options`, and work with this process. `now` is in milliseconds since 1970.
-/// `columns` is the width of the terminal, if there is one.
+/// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it. An
+/// unanswered request is no cause if the task has ended with an answer. The remedies follow. Their commands get
+/// `options`, and work with this process. `now` is in milliseconds since 1970. `columns` is the width of the terminal, if
+/// there is one.
 fn in_words(why: &Why, process: Process, options: &str, now: i64, columns: Option<usize>) -> String {
     let mut lines = Vec::new();
     let is_answered = matches!(why.chain.first(), Some(Fact::TaskEnded { outcome: Outcome::Answered, .. }));
