@@ -212,6 +212,19 @@ fn mending_changes_what_the_server_tells_and_nothing_else() {
     polity.run(&["config", "check"]).expect_code(0);
 }
 
+/// For example, `polity doctor --fix | head -1`.
+#[test]
+fn what_can_be_fixed_is_fixed_although_the_reader_of_the_report_has_gone() {
+    let server = Served::start(ollama());
+    let service = json!({"id": "local", "baseURL": server.base_url(), "model": "qwen3-vl:8b"});
+    let polity = home_of(&json!({"services": [service]}).to_string());
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    polity.spawn_into(&["doctor", "--data", "data", "--fix"], writer).wait().expect_code(130);
+    let written = fs::read_to_string(polity.config_dir().join("llmservices.json")).expect("a file");
+    assert!(written.contains("\"contextWindow\": 32768"), "{written}");
+}
+
 /// The person has declared the small window of the server, and has then started the server again with a larger one.
 #[test]
 fn a_server_with_a_larger_window_than_before_is_told_and_written() {

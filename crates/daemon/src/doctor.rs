@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let of_daemon = running.as_ref().and_then(Running::directory);
     let config = places::config(arguments.config.or(of_daemon));
 
-    let teller = Teller { elapsed: &elapsed, form };
+    let teller = Teller { elapsed: &elapsed, form, mode };
     let (mut of_config, registry) = match &config {
         Ok(config) => {
             let _reading = elapsed.step("reading", "the configuration");

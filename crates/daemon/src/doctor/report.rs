@@ -93,6 +93,7 @@ pub(super) struct Mended {
 pub(super) struct Teller<'e> {
     pub(super) elapsed: &'e Elapsed,
     pub(super) form: Form,
+    pub(super) mode: Mode,
 }
 
 impl Teller<'_> {
@@ -101,7 +102,11 @@ impl Teller<'_> {
         section.repeat_options();
         match self.form {
             Form::Json => Ok(()),
-            Form::Text => self.elapsed.aside(|| print(&section.text())),
+            Form::Text => match self.elapsed.aside(|| print(&section.text())) {
+                // `--fix` also corrects what nobody reads about. The end of the report then fails in the same way.
+                Err(Failure::OutputClosed) if self.mode == Mode::Mend => Ok(()),
+                told => told,
+            },
         }
     }
 }
