@@ -227,6 +227,11 @@ test("of many agents, those that rest are not read again unless an event names t
   ]) {
     assert.equal(changedSince(model, after(model, { seq: 13, ...event })), undefined, event.event);
   }
+  // The server is ahead of the page, so the data of each agent includes events that the page does not know yet.
+  const read = [...model.agents.values()].map(({ id }) => agent(id, { asOf: 90, state: "idle" }));
+  assert.deepEqual(changedSince(last, reduce(model, { type: "agents", agents: read, some: true })), ["user", "root"]);
+  const created = after(model, { seq: 13, event: "agent_created", task: "t", agent: "new", parent: "root", role: "r" });
+  assert.ok(changedSince(last, created).includes("new"));
   const few = begun(agent("user"), agent("root"));
   assert.equal(changedSince(few, few), undefined, "few agents are read as a whole");
 });

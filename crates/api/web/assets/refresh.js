@@ -38,15 +38,15 @@ export function keepFresh(store, api) {
   const read = readings(api);
   const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 };
   const busy = new Set();
-  // `seq` and `unnamed` of the model when the agents were last read.
+  // `unnamed` of the model when the agents were last read.
   let last = null;
 
   /** Rereads the agents. Of a large society, it rereads only those that may have changed. */
   async function agents() {
-    const { seq, unnamed } = store.model;
+    const { unnamed } = store.model;
     const ids = changedSince(last, store.model);
     const read = { type: "agents", some: ids !== undefined, ...(await api.agents(ids)) };
-    last = { seq, unnamed };
+    last = { unnamed };
     return read;
   }
 

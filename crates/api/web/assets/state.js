@@ -3,10 +3,10 @@
 //
 // Each agent has `asOf`, the number of the last event that its data includes. An event with this number or a lower one
 // changes nothing in the agent. A read whose `asOf` is lower changes nothing either, so it does not undo the changes of
-// later events. Events do not contain all data that changes, such as the cost of a call, or which agents wait for other
-// agents. For such data, an event increments the counter of a part in `stale`, and `refresh.js` rereads this part.
-// `returns` counts how often the connection was restored. The page may have missed events while it had no connection,
-// so it rereads everything.
+// later events. `named` says that an event has changed the agent since it was read. Events do not contain all data that
+// changes, such as the cost of a call, or which agents wait for other agents. For such data, an event increments the
+// counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
+// restored. The page may have missed events while it had no connection, so it rereads everything.
 
 import { afterEvents } from "./calls.js";
 import { AT_WORK, afterGlimpses, atThisMoment, momentsOf, tasksOf } from "./live.js";
@@ -100,14 +100,15 @@ function begunAnew(model) {
 const FEW = 1000;
 
 /**
- * Returns the ids of the agents that have to be read again, or `undefined` for all agents. `last` has `seq` and `unnamed`
- * of the model at the last read. Most agents of a large society rest: they change only by events that name them, or if
- * `unnamed` changes. Root and the person take part in all tasks, so they are always read again.
+ * Returns the ids of the agents that have to be read again, or `undefined` for all agents. `last` has `unnamed` of the
+ * model at the last read. Most agents of a large society rest: they change only by events that name them, or if `unnamed`
+ * changes. `asOf` does not tell these events, because each read raises it. Root and the person take part in all tasks, so
+ * they are always read again.
  */
 export function changedSince(last, { agents, unnamed }) {
   if (agents.size <= FEW || unnamed !== last?.unnamed) return undefined;
-  const changed = ({ id, state, asOf }) =>
-    id === "root" || id === "user" || (state !== "idle" && state !== "ended") || asOf > last.seq;
+  const changed = ({ id, state, named }) =>
+    id === "root" || id === "user" || (state !== "idle" && state !== "ended") || named;
   return [...agents.values()].filter(changed).map((agent) => agent.id);
 }
 
@@ -198,7 +199,7 @@ function apply(next, change, entry) {
     // The page does not know the agents that a fork has copied.
     if (!agent) next.unnamed += 1;
     if (!agent || agent.asOf >= entry.seq) return;
-    change.set("agents", id, atThisMoment({ ...agent, ...changed(agent), asOf: entry.seq }, next.moments));
+    change.set("agents", id, atThisMoment({ ...agent, ...changed(agent), asOf: entry.seq, named: true }, next.moments));
   };
   const touchTask = (id, changed) => {
     const task = next.tasks.get(id);
@@ -353,7 +354,7 @@ function newAgent(model, entry) {
   return {
     id: entry.agent, role: role?.name ?? entry.role, roleId: entry.role, service: role?.service, parent: entry.parent,
     task: entry.task, depth: (model.agents.get(entry.parent)?.depth ?? 0) + 1, state: "idle", waiting: 0,
-    waitsFor: [], createdAt: entry.at, usage: NOTHING_SPENT, asOf: entry.seq,
+    waitsFor: [], createdAt: entry.at, usage: NOTHING_SPENT, asOf: entry.seq, named: true,
   };
 }
 
