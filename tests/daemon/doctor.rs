@@ -279,6 +279,26 @@ fn a_data_directory_in_use_and_one_that_is_damaged() {
 }
 
 #[test]
+fn a_damaged_page_of_the_database_is_told_with_the_way_out() {
+    const PAGE: usize = 4096;
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    run(&polity, &["what?"]).expect_code(0);
+    let file = polity.data_dir().join("polity.db");
+    let whole = fs::read(&file).expect("a database");
+    // The first tree, the table of the migrations, is in page 2, and its index is in page 3.
+    for page in [2, 3] {
+        let mut damaged = whole.clone();
+        damaged[(page - 1) * PAGE] ^= 0xff;
+        fs::write(&file, damaged).expect("a database");
+        let told = doctor(&polity, &["--offline"]).expect_code(1).stdout;
+        for words in ["polity.db is damaged: ", "restore a backup", "polity db check"] {
+            assert!(told.contains(words), "page {page}: {words:?} is not in {told}");
+        }
+    }
+}
+
+#[test]
 fn nothing_configured_and_nothing_that_can_be_read() {
     let polity = home_of("{\"services\": []}");
     let ended = doctor(&polity, &["--json"]).expect_code(0);

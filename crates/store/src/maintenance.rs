@@ -151,11 +151,12 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     let file = data.join(DATABASE);
     refuse_lost(&file)?;
     let mut connection = database::open_to_read(&file).await?;
+    // Check the structure first, as a start does. If a page is damaged, only this check tells the person what to do.
+    database::quick_check(&mut connection, &file, database::for_a_look()).await?;
     refuse_lost_rows(&mut connection, &file).await?;
     if let check::Schema::Newer { found, known } = check::schema(&mut connection).await? {
         return Err(Error::Newer { path: file, found, known }.into());
     }
-    database::quick_check(&mut connection, &file, database::for_a_look()).await?;
     Ok(())
 }
 

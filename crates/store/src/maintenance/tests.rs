@@ -76,6 +76,29 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     check_structure(&file, || false).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_look_names_the_file_and_the_way_out_whichever_tree_is_damaged() {
+    let scratch = Scratch::new().await;
+    let file = scratch.directory.path().join(DATABASE);
+    let roots = "SELECT CAST(rootpage AS TEXT) FROM sqlite_schema WHERE rootpage > 0 ORDER BY rootpage";
+    let roots: Vec<usize> = scratch.query(roots).await.iter().map(|page| page.parse().unwrap()).collect();
+    // Page 2 is the table of the migrations, and page 3 is its index, from which the schema is read.
+    assert_eq!(roots[..2], [2, 3]);
+    scratch.store.close().await;
+    glance(scratch.directory.path()).await.unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    for root in roots {
+        let mut damaged = whole.clone();
+        // The first byte of a page is the type of its tree.
+        damaged[(root - 1) * 4096] ^= 0xff;
+        std::fs::write(&file, damaged).unwrap();
+        let told = glance(scratch.directory.path()).await.unwrap_err().to_string();
+        for words in ["polity.db is damaged: ", "`polity db check`", "restore a backup"] {
+            assert!(told.contains(words), "page {root}: {told}");
+        }
+    }
+}
+
 /// Copies a database that may still be open, with its log.
 fn copy_with_log(scratch: &Scratch) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
