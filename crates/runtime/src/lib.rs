@@ -22,6 +22,7 @@ mod ask;
 mod board;
 mod budget;
 mod commands;
+mod every;
 mod fetch;
 mod kept;
 mod trust;

@@ -21,6 +21,7 @@ pub use writing::{Attachment, MAX_KEY_BYTES, UserMessage, WriteError};
 
 use crate::budget::Budgets;
 use crate::commands;
+use crate::every::every;
 use crate::handles::{Gates, Handles};
 use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
@@ -355,7 +356,7 @@ impl Society {
     /// Waits until the files of the database are removed or replaced. From then on the store accepts no writes, because
     /// they would be lost. The caller must end the society.
     pub async fn gone(&self) -> Gone {
-        let mut looks = tokio::time::interval(LOOK_FOR_FILES);
+        let mut looks = every(LOOK_FOR_FILES);
         loop {
             looks.tick().await;
             if let Err(gone) = self.handles.store.check_place() {

@@ -2,13 +2,14 @@
 
 use super::answer::Got;
 use super::{Board, Entry, Moment, now};
+use crate::every::every;
 use polity_store::Conversation;
 use polity_view::{Doing, EventFilter, Glimpse};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::Interval;
 
 /// Interval between two looks at the board.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -33,9 +34,7 @@ pub(super) struct Seen {
 
 impl Glimpses {
     pub(crate) fn new(board: Arc<Board>, filter: EventFilter) -> Self {
-        let mut looks = tokio::time::interval(PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { board, filter, seen: HashMap::new(), looks }
+        Self { board, filter, seen: HashMap::new(), looks: every(PERIOD) }
     }
 
     /// Waits until something on the board has changed, and returns the changes. No change is lost if the caller drops

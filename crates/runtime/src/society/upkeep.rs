@@ -1,6 +1,7 @@
 //! Removes old data, so that the data of a society stay within their limits. Finishes merges that a crash has
 //! interrupted.
 
+use crate::every::every;
 use crate::handles::Handles;
 use polity_artifacts::words;
 use polity_society::content::Kind;
@@ -94,7 +95,7 @@ const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// plus the time that has passed since then. So events do not become older if the clock is set forward.
 pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
-    let mut hours = tokio::time::interval(RETENTION);
+    let mut hours = every(RETENTION);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
