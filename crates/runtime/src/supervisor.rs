@@ -14,7 +14,9 @@ use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
 use polity_society::time::Timestamp;
 use polity_store::notes::Left;
-use polity_store::{Bell, Conversation, Error, apply, approvals, events, messages, tasks, turns};
+use polity_store::{
+    Bell, Connection, Conversation, Error, Tx, apply, approvals, events, messages, tasks, turns,
+};
 use polity_view::Event;
 use polity_view::in_full;
 use std::collections::{BTreeSet, HashMap};
@@ -422,25 +424,12 @@ impl Supervisor {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         let mut reader = self.handles.store.reader().await?;
-        let message = messages::next_due(&mut reader).await?;
-        let question = approvals::next_expiry(&mut reader).await?;
-        Ok(message.into_iter().chain(question).min())
+        next_due(&mut reader).await
     }
 
     async fn deliver_due(&mut self) {
         polity_points::point!("supervisor::due");
-        let deliver = self.handles.store.write(|tx| {
-            Box::pin(async move {
-                for mailbox in messages::deliver_due(tx).await? {
-                    if mailbox.agent.is_user() {
-                        events::append(tx, &Event::MessageDue { task: mailbox.task.clone() }).await?;
-                    }
-                    tx.ring(Bell::Mailbox(mailbox));
-                }
-                expire(tx).await
-            })
-        });
-        match deliver.await {
+        match self.handles.store.write(|tx| Box::pin(deliver(tx))).await {
             Ok(()) => self.look_for_due().await,
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "failed to deliver delayed messages or to end expired questions; trying again");
@@ -450,11 +439,33 @@ impl Supervisor {
     }
 }
 
+/// Returns when the next delayed message is due or the next question expires.
+async fn next_due(connection: &mut Connection) -> Result<Option<Timestamp>, Error> {
+    let message = messages::next_due(connection).await?;
+    let question = approvals::next_expiry(connection).await?;
+    Ok(message.into_iter().chain(question).min())
+}
+
+/// Delivers all messages that are due, and ends all questions whose time limit has passed. Afterwards, [`next_due`]
+/// returns a later time, so the supervisor never wakes twice for the same message.
+async fn deliver(tx: &mut Tx) -> Result<(), Error> {
+    for mailbox in messages::deliver_due(tx).await? {
+        if mailbox.agent.is_user() {
+            events::append(tx, &Event::MessageDue { task: mailbox.task.clone() }).await?;
+        }
+        tx.ring(Bell::Mailbox(mailbox));
+    }
+    expire(tx).await
+}
+
 /// Sleeps until `due`, but at most for [`LONGEST_SLEEP`]. If somebody sets the clock during the sleep, the caller
 /// notices it after this time.
 async fn sleep_until(due: Option<Timestamp>) {
-    let left = due.unwrap_or_default().saturating_duration_since(polity_store::now());
-    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+    tokio::time::sleep(time_to_sleep(due.unwrap_or_default(), polity_store::now())).await;
+}
+
+fn time_to_sleep(due: Timestamp, now: Timestamp) -> Duration {
+    due.saturating_duration_since(now).min(LONGEST_SLEEP)
 }
 
 #[cfg(test)]

@@ -89,6 +89,7 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");
 }
 
+mod due;
 mod order;
 
 #[tokio::test]
