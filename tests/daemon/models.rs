@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
+use crate::support::database::Database;
 use crate::support::hiring::{Gate, brief, hire};
 use crate::support::{app, asked_by, events, home, json_lines, last_asked, letters, run, service};
 
@@ -148,6 +149,95 @@ fn a_connection_that_breaks_in_the_middle_is_told_as_broken_off() {
 #[test]
 fn a_connection_that_is_reset_is_told_as_broken_off() {
     stays_and_passes(Answer::reset, &["answer broken off"]);
+}
+
+/// Returns calls as the API writes them.
+fn written(calls: &[Call]) -> Vec<Value> {
+    let write = |(index, Call { tool, arguments }): (usize, &Call)| {
+        let function = json!({"name": tool, "arguments": arguments});
+        json!({"index": index, "id": format!("cut_{index}"), "type": "function", "function": function})
+    };
+    calls.iter().enumerate().map(write).collect()
+}
+
+/// Streams the first call, and then half of the JSON with the second.
+fn cut_stream(calls: &[Call]) -> Answer {
+    let chunk = |call: &Value| {
+        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null});
+        json!({"choices": [choice]}).to_string()
+    };
+    let calls = written(calls);
+    let (first, mut second) = (chunk(&calls[0]), chunk(&calls[1]));
+    second.truncate(second.len() / 2);
+    Answer::raw("text/event-stream", format!("data: {first}\n\ndata: {second}\n\n"))
+}
+
+/// Answers in one body, without the last third of it.
+fn cut_body(calls: &[Call]) -> Answer {
+    let message = json!({"role": "assistant", "content": null, "tool_calls": written(calls)});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+    let mut body = json!({"choices": [choice]}).to_string();
+    body.truncate(body.len() / 3 * 2);
+    Answer::raw("application/json", body)
+}
+
+/// In each round, the model makes three calls. The answer breaks off in another way each time; except for the reset,
+/// the first call has arrived whole by then. Then the daemon asks again, and gets the whole answer.
+#[test]
+fn an_answer_that_breaks_off_runs_none_of_its_calls_and_the_next_one_runs_each_once() {
+    const ROLES: [&str; 5] = ["baker", "carter", "dyer", "farrier", "mason"];
+    let calls = |round: usize| -> Vec<Call> {
+        let note = |which: &str| {
+            let content = format!("the {which} note of round {round}, {}", "in plain words ".repeat(8));
+            Call::new("put_artifact", json!({"type": "note", "content": content}))
+        };
+        let role = json!({"name": ROLES[round], "rolePrompt": "You do one thing. ".repeat(8)});
+        vec![note("first"), note("second"), Call::new("create_role", role)]
+    };
+    let broken = AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |asked: &Conversation| -> Answer {
+        let round = asked.results_of("create_role").len();
+        if round == ROLES.len() {
+            return Answer::say("done");
+        }
+        let calls = calls(round);
+        if broken.load(Ordering::SeqCst) > round {
+            return Answer::calls(calls);
+        }
+        broken.fetch_add(1, Ordering::SeqCst);
+        match round {
+            0 => Answer::reset(),
+            1 => Answer::calls(calls).half(),
+            2 => Answer::calls(calls).torn(),
+            3 => cut_stream(&calls),
+            _ => cut_body(&calls),
+        }
+    });
+    let polity = home(&server, &json!({}));
+    let ended = run(&polity, &["go", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(told(&lines), "done");
+    let kinds: Vec<&Value> = events(&lines, "model_failed").iter().map(|failed| &failed["kind"]).collect();
+    assert_eq!(kinds, ["broken_off", "broken_off", "broken_off", "not_an_answer", "not_an_answer"]);
+
+    // The daemon asks again with the same request, so it has kept nothing of the broken answer.
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2 * ROLES.len() + 1);
+    for asked in requests.chunks_exact(2) {
+        assert_eq!(asked[0].body, asked[1].body);
+    }
+    let results = last_asked(&server).tool_results();
+    assert_eq!(results.len(), 3 * ROLES.len());
+    assert!(results.iter().all(|result| result.error().is_none()), "{results:#?}");
+
+    let mut database = Database::read(&polity.data_dir());
+    let notes = 2 * ROLES.len() as i64;
+    assert_eq!(database.number("SELECT count(*) FROM artifacts"), notes);
+    assert_eq!(database.number("SELECT count(DISTINCT blob) FROM artifacts"), notes);
+    let created = database.texts::<1>("SELECT name FROM roles WHERE creator = 'root' ORDER BY name");
+    assert_eq!(created, ROLES.map(|role| [role.to_owned()]));
+    let replies = "SELECT count(*) FROM records WHERE json_extract(body, '$.record') = 'replied'";
+    assert_eq!(database.number(replies), ROLES.len() as i64 + 1);
 }
 
 #[test]
