@@ -3,11 +3,12 @@
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_sql::Connection;
+use polity_sql::Json;
 use polity_sql::Row;
 use polity_view::{Entry, Event};
 
-const INSERT: &str =
-    "INSERT INTO events (task, agent, kind, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING seq";
+const INSERT: &str = "INSERT INTO events (task, agent, kind, body, created_at)
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, ?2 FROM json_each(?1) ORDER BY key RETURNING seq";
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
 const GET: &str = "SELECT seq, body, created_at FROM events WHERE seq = ?1";
 const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
@@ -17,19 +18,36 @@ const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, GET, OF_MESSAGE];
 
+/// The columns of an event that is not written yet: `task`, `agent`, `kind` and `body`.
+pub(crate) type Unwritten = (Option<String>, Option<String>, &'static str, String);
+
+/// Appends an event. The writer writes the events of a job together, with one statement, when the job has ended. Until
+/// then, statements of the job do not find the event.
 pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
     tracing::debug!(event = %value, "recorded");
-    let row = polity_sql::query(INSERT)
-        .bind(event.task().map(TaskId::as_str))
-        .bind(event.agent().map(AgentId::as_str))
-        .bind(event.kind().as_str())
-        .bind(value.to_string())
-        .bind(tx.now.as_millis())
-        .fetch_one(&mut tx.connection)
-        .await?;
+    tx.unwritten.push((
+        event.task().map(TaskId::to_string),
+        event.agent().map(AgentId::to_string),
+        event.kind().as_str(),
+        value.to_string(),
+    ));
+    Ok(())
+}
+
+/// Writes the events of a job that has ended. They get their numbers in the order in which the job appended them.
+pub(crate) async fn write_all(tx: &mut Tx) -> Result<(), Error> {
+    let events = std::mem::take(&mut tx.unwritten);
+    if events.is_empty() {
+        return Ok(());
+    }
+    let query = polity_sql::query_scalar(INSERT).bind(Json(&events)).bind(tx.now.as_millis());
+    let numbers: Vec<i64> = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("events::appended");
-    tx.event_written(row.get("seq"));
+    // SQLite may return the numbers in any order.
+    if let Some(newest) = numbers.into_iter().max() {
+        tx.event_written(newest);
+    }
     Ok(())
 }
 

@@ -535,6 +535,59 @@ async fn the_newest_event_is_told_after_its_commit_and_not_where_it_was_undone()
     assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [told]);
 }
 
+fn started(task: &str) -> Event {
+    Event::TaskStarted { task: TaskId::new(task) }
+}
+
+#[tokio::test]
+async fn the_events_of_a_job_are_one_statement_in_order_and_without_an_undone_part() {
+    let mut scratch = Scratch::new().await;
+    let before = *scratch.signals.events.borrow();
+    let ran = scratch.store.statements();
+    let write = scratch.store.write(|tx| {
+        Box::pin(async move {
+            events::append(tx, &started("t-1")).await?;
+            let part = tx.savepoint("part").await?;
+            events::append(tx, &started("t-undone")).await?;
+            tx.undo(&part).await?;
+            events::append(tx, &started("t-2")).await?;
+            tx.release(part).await?;
+            events::append(tx, &started("\"quoted\" 名")).await?;
+            Ok(())
+        })
+    });
+    write.await.unwrap();
+    // The transaction itself takes two statements, the savepoint three.
+    assert_eq!(scratch.store.statements() - ran, 6);
+    let mut reader = scratch.store.reader().await.unwrap();
+    let entries = events_after(&mut reader, before).await;
+    let found: Vec<(i64, Event)> = entries.into_iter().map(|entry| (entry.seq, entry.event)).collect();
+    let expect = ["t-1", "t-2", "\"quoted\" 名"].map(started);
+    assert_eq!(found, (before + 1..).zip(expect).collect::<Vec<_>>());
+    assert_eq!(*scratch.signals.events.wait_for(|newest| *newest > before).await.unwrap(), before + 3);
+}
+
+#[tokio::test]
+async fn a_job_finds_the_events_of_jobs_in_the_same_transaction_but_none_of_a_failed_job() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store.clone();
+    let failing = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            events::append(tx, &started("t-failed")).await?;
+            Err(Error::Closed)
+        })
+    });
+    let reading = store.write(|tx| Box::pin(async move { Ok(events_after(&mut tx.connection, 0).await) }));
+    let held = hold(&store).await;
+    let mut all = std::pin::pin!(futures::future::join3(store.note(started("t-first")), failing, reading));
+    assert!(futures::poll!(all.as_mut()).is_pending(), "all three wait for the writer");
+    held.send(()).unwrap();
+    let (_, failed, read) = all.await;
+    assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
+    let found: Vec<Event> = read.unwrap().into_iter().map(|entry| entry.event).collect();
+    assert_eq!(found, [started("t-first")]);
+}
+
 #[tokio::test]
 async fn a_caller_that_goes_away_does_not_undo_its_job() {
     let scratch = Scratch::new().await;

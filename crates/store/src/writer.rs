@@ -4,7 +4,7 @@
 
 use super::place::{Gone, Place};
 use super::trouble::Trouble;
-use super::{Conversation, Error};
+use super::{Conversation, Error, events};
 use crate::Bell;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -29,6 +29,8 @@ pub struct Tx {
     /// The conversations that have stopped waiting: this job has ended the turn that they waited for. Before the job
     /// ends, the module `rest` of the runtime checks whether their agents now have texts to deliver.
     pub released: Vec<Conversation>,
+    /// The events that the running job has appended.
+    pub(crate) unwritten: Vec<events::Unwritten>,
     bells: Vec<Bell>,
     newest_event: i64,
 }
@@ -42,7 +44,7 @@ impl Tx {
     }
 
     /// Notes the number of a written event, so that the writer announces it after the commit.
-    pub fn event_written(&mut self, sequence: i64) {
+    pub(crate) fn event_written(&mut self, sequence: i64) {
         self.newest_event = sequence;
     }
 
@@ -52,25 +54,25 @@ impl Tx {
         Ok(self.mark(name))
     }
 
-    /// Notes how many signals are pending now. [`Tx::forget`] can then drop the signals that were added after this
+    /// Notes how many events and signals are pending now. [`Tx::forget`] can then drop those that were added after this
     /// moment.
     fn mark(&self, name: &'static str) -> Savepoint {
         Savepoint {
             name,
             bells: self.bells.len(),
             released: self.released.len(),
-            newest_event: self.newest_event,
+            events: self.unwritten.len(),
         }
     }
 
-    /// Forgets the pending signals of an undone part of the transaction.
+    /// Forgets the pending events and signals of an undone part of the transaction.
     fn forget(&mut self, since: &Savepoint) {
         self.bells.truncate(since.bells);
         self.released.truncate(since.released);
-        self.newest_event = since.newest_event;
+        self.unwritten.truncate(since.events);
     }
 
-    /// Undoes a part of the transaction: its writes and its pending signals.
+    /// Undoes a part of the transaction: its writes, its events and its pending signals.
     pub async fn undo(&mut self, since: &Savepoint) -> Result<(), polity_sql::Error> {
         self.forget(since);
         self.execute(format!("ROLLBACK TO {}", since.name)).await
@@ -92,7 +94,7 @@ pub struct Savepoint {
     name: &'static str,
     bells: usize,
     released: usize,
-    newest_event: i64,
+    events: usize,
 }
 
 /// Whether a job shares its transaction with other jobs. A job that is alone needs no savepoint: to undo the job, the
@@ -172,7 +174,13 @@ impl Handle {
         let job: Job = Box::new(move |tx| {
             Box::pin(async move {
                 let result = match tx {
-                    Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
+                    Ok(tx) => {
+                        let done = AssertUnwindSafe(job(&mut *tx)).catch_unwind().await;
+                        match done.unwrap_or(Err(Error::Panicked)) {
+                            Ok(done) => events::write_all(tx).await.map(|()| done),
+                            Err(error) => Err(error),
+                        }
+                    }
                     Err(reason) => Err(Error::Commit(reason.to_owned())),
                 };
                 let outcome = if result.is_ok() { KeepOrUndo::Keep } else { KeepOrUndo::Undo };
@@ -209,8 +217,14 @@ pub(super) fn start(
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
-    let tx =
-        Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
+    let tx = Tx {
+        connection,
+        now: Timestamp::default(),
+        released: Vec::new(),
+        unwritten: Vec::new(),
+        bells: Vec::new(),
+        newest_event,
+    };
     let writer = Writer { tx, waiting, bells, events, place, failed: 0 };
     // A job is a future that waits only for the database. So this thread can run it without the threads of the
     // runtime. But the job may use the context of the runtime, for example to log.
