@@ -20,7 +20,8 @@ use polity_store::agents::AgentRow;
 use polity_store::contacts::ContactRow;
 use polity_store::messages::{Arrival, RequestsOf, Streak};
 use polity_store::{
-    Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
+    Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, tasks,
+    turns,
 };
 use polity_view::Event;
 use serde_json::Value;
@@ -130,7 +131,8 @@ pub(crate) async fn send_fitting(
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
     let max_queue = snapshot.settings.limits.max_queue;
-    let Arrival { known, queued, id } = messages::arrival(tx, &sender.agent, &mailbox, max_queue).await?;
+    let arrival = messages::arrival(tx, &sender.agent, &mailbox, max_queue).await?;
+    let Arrival { known, queued, id, reopens } = arrival;
     let streak = if sender.agent.is_user() || receiver.is_user() {
         Streak::default()
     } else {
@@ -156,6 +158,9 @@ pub(crate) async fn send_fitting(
     let Admitted { mut changes, ignored } = admitted?;
     check_result(tx, sender, &row, &mut changes, misfit).await?;
     apply::apply(tx, snapshot, changes).await?;
+    if sender.agent.is_user() && reopens {
+        tasks::reopen(tx, &sender.task).await?;
+    }
     notes::named(tx, sender, &receiver, &facts.openable).await?;
     Ok(Sent { id, to: receiver, ignored })
 }

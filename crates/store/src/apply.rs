@@ -3,7 +3,7 @@
 
 use super::{
     Conversation, Error, Tx, agents, artifacts, commands, contacts, events, holds, messages, records, roles,
-    seen, tasks, turns, work,
+    seen, turns, work,
 };
 use crate::Bell;
 use crate::record::Record;
@@ -100,9 +100,6 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
         finality: message.finality,
     };
     events::append(tx, &event).await?;
-    if message.from.party().is_some_and(AgentId::is_user) {
-        tasks::reopen(tx, &message.task).await?;
-    }
     if message.due_at.is_some() {
         tx.ring(Bell::Timer);
     }

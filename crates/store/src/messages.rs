@@ -62,13 +62,14 @@ const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messa
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
 const QUEUED: &str = queued!();
 /// Facts about a message from ?4 to the mailbox: whether the receiver knows the sender, how many messages wait (as in
-/// [`QUEUED`]), and the number that the message will get.
+/// [`QUEUED`]), the number that the message will get, and whether a message of the person changes the state of the task.
 const ARRIVAL: &str = concat!(
     "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?4) AS known, (",
     queued!(),
     ") AS queued, ",
     next!(),
-    " AS next"
+    " AS next, NOT EXISTS (SELECT 1 FROM tasks WHERE id = ?2 AND state = 'open' AND nudged = 0 AND stopped_by IS NULL)
+        AS reopens"
 );
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
 /// The sizes of two groups of messages, each oldest first. The first group has at most ?4 messages that the turn ?3 has
@@ -227,6 +228,9 @@ pub struct Arrival {
     pub queued: u64,
     /// The id that the message gets. The caller needs a write transaction, as for [`next_id`].
     pub id: MessageId,
+    /// Whether [`reopen`](super::tasks::reopen) would change the task: the task is idle or was stopped, or root has got a
+    /// nudge in it.
+    pub reopens: bool,
 }
 
 /// Returns facts about a message that is about to be accepted. `limit` is the limit of the mailbox.
@@ -243,6 +247,7 @@ pub async fn arrival(
         known: row.get("known"),
         queued: row.get::<Option<i64>, _>("queued").unwrap_or_default().unsigned_abs(),
         id: MessageId::from_sequence(row.get("next")),
+        reopens: row.get("reopens"),
     })
 }
 

@@ -238,7 +238,7 @@ pub async fn standings(
 }
 
 /// Opens an idle task, because the person has sent a message in the task. If the task was stopped, the stop no longer
-/// applies.
+/// applies. Root can get a nudge again.
 pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     polity_sql::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");

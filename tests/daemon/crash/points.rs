@@ -221,6 +221,10 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
         "serve::stopped",
         "no scenario uses `polity serve`: see `a_daemon_that_nobody_could_find_ends_as_it_always_does`",
     ),
+    (
+        "tasks::reopened",
+        "the person of the scenarios writes only to new tasks; the change is in the transaction of the message",
+    ),
     ("work::dropped", "the same as for agents::paused"),
     ("work::delayed_dropped", "the same as for agents::paused"),
     ("work::withdrawn", "the same as for agents::paused"),

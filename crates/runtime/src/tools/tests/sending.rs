@@ -1,7 +1,8 @@
 use crate::testing::{World, brief, code};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Sender};
-use polity_store::Conversation;
+use polity_sql::Sql;
+use polity_store::{Conversation, tasks};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -247,6 +248,37 @@ async fn a_note_to_oneself_asks_for_nothing_and_what_is_said_before_it_is_due_is
         .await;
     world.say("root", "user", json!("this is it")).await;
     assert_eq!(finality().await, ["interim", "final"]);
+}
+
+#[tokio::test]
+async fn a_message_of_the_person_opens_the_task_unless_it_is_open_already() {
+    let world = World::new().await;
+    let statements = async || {
+        let before = world.store.statements();
+        assert_eq!(code(&world.say("user", "root", json!("go on")).await), "ok");
+        world.store.statements() - before
+    };
+    let open = statements().await;
+    for state in ["state = 'idle'", "nudged = 1", "stopped_by = 'user'", "stopped_by = 'maxTokensPerTask'"] {
+        world
+            .write(move |tx| {
+                Box::pin(async move {
+                    let change = Sql::built(format!("UPDATE tasks SET {state}"));
+                    polity_sql::query(change).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            })
+            .await;
+        assert_eq!(statements().await, open + 1, "{state}");
+        let now = "SELECT state || ' ' || nudged || ' ' || coalesce(stopped_by, '-') FROM tasks";
+        assert_eq!(world.query(now).await, ["open 0 -"], "after {state}");
+    }
+    assert_eq!(statements().await, open);
+    // A message of an agent leaves the state of the task alone.
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.write(|tx| Box::pin(async move { tasks::set_nudged(tx, &TaskId::new("t-1")).await })).await;
+    assert_eq!(code(&world.say("root", &reader, json!("read")).await), "ok");
+    assert_eq!(world.query("SELECT nudged || '' FROM tasks").await, ["1"]);
 }
 
 #[tokio::test]
