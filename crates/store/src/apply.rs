@@ -22,7 +22,8 @@ const EXCERPT_CHARS: usize = 200;
 /// Writes changes in order. If a change cannot be written, the caller's whole job fails, and the writer undoes the job.
 pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
     let mut ended = Vec::new();
-    for change in changes {
+    let mut changes = changes.into_iter().peekable();
+    while let Some(change) = changes.next() {
         match change {
             Change::RoleCreated(role) => {
                 roles::insert(tx, &role).await?;
@@ -47,7 +48,14 @@ pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Re
                 events::append(tx, &event).await?;
             }
             Change::ContactAdded(contact) => {
-                if contacts::insert(tx, &contact).await? {
+                // Contacts often come in pairs, because two parties become contacts of each other.
+                let mut contacts = vec![contact];
+                while let Some(Change::ContactAdded(next)) =
+                    changes.next_if(|next| matches!(next, Change::ContactAdded(_)))
+                {
+                    contacts.push(next);
+                }
+                for contact in contacts::insert(tx, contacts).await? {
                     seen::offered(tx, &contact).await?;
                     let event = Event::ContactAdded {
                         owner: contact.owner,

@@ -5,11 +5,14 @@ use super::{Error, Tx};
 use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::time::Timestamp;
-use polity_sql::Connection;
+use polity_sql::{Connection, Json};
+use std::collections::HashSet;
 
-const INSERT: &str =
-    "INSERT INTO contacts (owner, agent, source, introduced_by, since, task)
-    VALUES (?1, ?2, ?3, ?4, ?5, coalesce((SELECT task FROM agents WHERE id = ?2), '')) ON CONFLICT DO NOTHING";
+/// Without `WHERE true`, SQLite reads `ON` as a part of the FROM clause.
+const INSERT: &str = "INSERT INTO contacts (owner, agent, source, introduced_by, since, task)
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, ?2,
+        coalesce((SELECT task FROM agents WHERE id = value ->> 1), '')
+    FROM json_each(?1) WHERE true ORDER BY key ON CONFLICT DO NOTHING RETURNING owner, agent";
 /// The contacts of an agent in a task. Agents of other tasks are left out, because an agent may write only to agents
 /// of its own task. The cost does not grow with the contacts in other tasks, of which root has many.
 const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
@@ -32,18 +35,21 @@ pub struct ContactRow {
     pub since: Timestamp,
 }
 
-/// Stores a contact, and returns whether it is new.
-pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
-    let done = polity_sql::query(INSERT)
-        .bind(contact.owner.as_str())
-        .bind(contact.agent.as_str())
-        .bind(contact.source.as_str())
-        .bind(contact.introduced_by.as_ref().map(AgentId::as_str))
-        .bind(tx.now.as_millis())
-        .execute(&mut tx.connection)
-        .await?;
+/// Stores contacts with one statement, and returns the new ones among them, in their order.
+pub async fn insert(tx: &mut Tx, mut contacts: Vec<Contact>) -> Result<Vec<Contact>, Error> {
+    let row = |contact: &Contact| {
+        let introduced_by = contact.introduced_by.as_ref().map(AgentId::to_string);
+        (contact.owner.to_string(), contact.agent.to_string(), contact.source.as_str(), introduced_by)
+    };
+    let rows: Vec<_> = contacts.iter().map(row).collect();
+    let query = polity_sql::query(INSERT).bind(Json(&rows)).bind(tx.now.as_millis());
+    let inserted = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("contacts::inserted");
-    Ok(done.rows_affected() == 1)
+    let mut inserted: HashSet<(String, String)> =
+        inserted.iter().map(|row| (row.get("owner"), row.get("agent"))).collect();
+    // If a contact comes twice, only the first one is new.
+    contacts.retain(|contact| inserted.remove(&(contact.owner.to_string(), contact.agent.to_string())));
+    Ok(contacts)
 }
 
 /// Returns the contacts of an agent in a task, oldest first.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{Scratch, conversation, events_after};
+use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::time::Timestamp;
@@ -586,6 +587,39 @@ async fn a_job_finds_the_events_of_jobs_in_the_same_transaction_but_none_of_a_fa
     assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
     let found: Vec<Event> = read.unwrap().into_iter().map(|entry| entry.event).collect();
     assert_eq!(found, [started("t-first")]);
+}
+
+#[tokio::test]
+async fn contacts_are_one_statement_and_only_new_ones_are_told() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "INSERT INTO agents (id, task, parent, depth, created_at) VALUES ('ann-1', 't-1', 'root', 1, 1);
+            INSERT INTO agents (id, task, parent, depth, created_at) VALUES ('ben-2', 't-1', 'root', 1, 1)",
+        )
+        .await;
+    let contact = |owner: &str, agent: &str, introduced_by: Option<&str>| Contact {
+        owner: AgentId::new(owner),
+        agent: AgentId::new(agent),
+        source: if introduced_by.is_some() { Source::Preset } else { Source::Child },
+        introduced_by: introduced_by.map(AgentId::new),
+    };
+    let new = contact("ann-1", "ben-2", Some("root"));
+    let all = vec![
+        contact("root", "user", None),
+        contact("root", "ann-1", None),
+        new.clone(),
+        Contact { source: Source::Child, ..new.clone() },
+    ];
+    let ran = scratch.store.statements();
+    let told = scratch.write(move |tx| Box::pin(async move { contacts::insert(tx, all).await })).await;
+    assert_eq!(told, [contact("root", "ann-1", None), new]);
+    // The transaction itself takes two statements.
+    assert_eq!(scratch.store.statements() - ran, 3);
+    let stored =
+        "SELECT owner || ' ' || agent || ' ' || source || ' ' || coalesce(introduced_by, '-') || ' ' || task
+        FROM contacts WHERE since > 0 ORDER BY owner, agent";
+    assert_eq!(scratch.query(stored).await, ["ann-1 ben-2 preset root t-1", "root ann-1 child - t-1"]);
 }
 
 #[tokio::test]
