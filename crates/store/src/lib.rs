@@ -344,6 +344,25 @@ impl Store {
         self.write(move |tx| Box::pin(async move { keep(job(tx).await) })).await?
     }
 
+    /// Does the same as [`Store::write_unless_refused`], but the writer undoes what the job has written before a refusal.
+    pub async fn write_or_undo<T, R, F>(&self, job: F) -> Result<T, R>
+    where
+        T: Send + 'static,
+        R: From<Error> + Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Stopped<R>>> + Send + 'static,
+    {
+        self.writer
+            .run(move |tx| {
+                Box::pin(async move {
+                    job(tx).await.map_err(|stopped| match stopped {
+                        Stopped::Refused(refused) => refused,
+                        Stopped::Broken(error) => error.into(),
+                    })
+                })
+            })
+            .await
+    }
+
     /// Returns how many statements the database has run since it was opened.
     pub fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)

@@ -11,7 +11,8 @@ use polity_society::refusal::Refusal;
 #[derive(Debug)]
 pub enum Stopped<R = Refusal> {
     /// The request was refused. The writer keeps what the job has written, such as the notices that the rules send when
-    /// two agents have exchanged too many messages. The caller can undo these writes.
+    /// two agents have exchanged too many messages. A caller who does not want this calls
+    /// [`Store::write_or_undo`](crate::Store::write_or_undo).
     Refused(R),
     /// The database failed. The writer undoes the whole job.
     Broken(Error),

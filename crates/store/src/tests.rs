@@ -410,19 +410,21 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
     }
 }
 
+/// The error that a caller of the store gets.
+#[derive(Debug)]
+enum Refused {
+    ByTheRules,
+    Store(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
 #[tokio::test]
 async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
-    /// The error that a caller of the store gets.
-    #[derive(Debug)]
-    enum Refused {
-        ByTheRules,
-        Store(Error),
-    }
-    impl From<Error> for Refused {
-        fn from(error: Error) -> Self {
-            Self::Store(error)
-        }
-    }
     let scratch = Scratch::new().await;
     let begin = async |task: &'static str, stopped: Stopped<Refused>| {
         let write = scratch.store.write_unless_refused(move |tx| {
@@ -438,6 +440,36 @@ async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
     let broken = begin("t-broken", Stopped::Broken(Error::Closed)).await;
     assert!(matches!(broken, Refused::Store(Error::Closed)), "{broken:?}");
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-refused"]);
+}
+
+#[tokio::test]
+async fn a_refusal_can_undo_its_job_alone_and_beside_others() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store.clone();
+    let begin_and_stop = async |task: &'static str, stopped: Stopped<Refused>| {
+        let write = store.write_or_undo(move |tx| {
+            Box::pin(async move {
+                tasks::insert(tx, &TaskId::new(task), None).await?;
+                events::append(tx, &started(task)).await?;
+                Err::<(), _>(stopped)
+            })
+        });
+        write.await.unwrap_err()
+    };
+    let refused = begin_and_stop("t-refused", Stopped::Refused(Refused::ByTheRules)).await;
+    assert!(matches!(refused, Refused::ByTheRules), "{refused:?}");
+    let held = hold(&store).await;
+    let refused = begin_and_stop("t-refused", Stopped::Refused(Refused::ByTheRules));
+    let broken = begin_and_stop("t-broken", Stopped::Broken(Error::Closed));
+    let mut all = std::pin::pin!(futures::future::join3(refused, begin(&store, "t-2"), broken));
+    assert!(futures::poll!(all.as_mut()).is_pending(), "all three wait for the writer");
+    held.send(()).unwrap();
+    let (refused, begun, broken) = all.await;
+    assert!(matches!(refused, Refused::ByTheRules), "{refused:?}");
+    assert!(begun.is_ok(), "{begun:?}");
+    assert!(matches!(broken, Refused::Store(Error::Closed)), "{broken:?}");
+    assert_eq!(task_ids(&store).await, ["t-1", "t-2"]);
+    assert_eq!(events_after(&mut store.reader().await.unwrap(), 0).await, []);
 }
 
 /// Makes the writer wait in a job. The caller ends the wait with the returned sender. The jobs that are queued during

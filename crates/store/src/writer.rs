@@ -164,10 +164,12 @@ impl Handle {
         self.orders.as_ref().ok_or(Error::ReadOnly)
     }
 
-    pub(super) async fn run<T, F>(&self, job: F) -> Result<T, Error>
+    /// Runs a job in a write transaction. If the job fails, the writer undoes the job.
+    pub(super) async fn run<T, E, F>(&self, job: F) -> Result<T, E>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
     {
         let orders = self.orders()?;
         let (sender, receiver) = oneshot::channel();
@@ -176,18 +178,18 @@ impl Handle {
                 let result = match tx {
                     Ok(tx) => {
                         let done = AssertUnwindSafe(job(&mut *tx)).catch_unwind().await;
-                        match done.unwrap_or(Err(Error::Panicked)) {
-                            Ok(done) => events::write_all(tx).await.map(|()| done),
+                        match done.unwrap_or_else(|_| Err(Error::Panicked.into())) {
+                            Ok(done) => events::write_all(tx).await.map(|()| done).map_err(E::from),
                             Err(error) => Err(error),
                         }
                     }
-                    Err(reason) => Err(Error::Commit(reason.to_owned())),
+                    Err(reason) => Err(Error::Commit(reason.to_owned()).into()),
                 };
                 let outcome = if result.is_ok() { KeepOrUndo::Keep } else { KeepOrUndo::Undo };
                 let answer = move |verdict: &Verdict| {
                     let result = match verdict {
                         Ok(()) => result,
-                        Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
+                        Err(reason) => result.and(Err(Error::Commit(reason.clone()).into())),
                     };
                     // Sending fails if the caller was dropped before the job ended. That caller needs no answer.
                     let _ = sender.send(result);

@@ -280,7 +280,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     polity_points::point!("society::attachments_stored");
     let handles_of_job = Arc::clone(handles);
     let writing = Writing { handles: handles_of_job, snapshot, payload, prepared, begins, key, post };
-    let written = handles.store.write_unless_refused(move |tx| Box::pin(writing.run(tx))).await;
+    // A refused message begins no task, and adds no contact.
+    let written = handles.store.write_or_undo(move |tx| Box::pin(writing.run(tx))).await;
     polity_points::point!("society::prompted");
     written
 }
@@ -388,14 +389,7 @@ impl Writing {
         {
             return Ok(before);
         }
-        let savepoint = tx.savepoint("post").await?;
-        let posted = keep(self.post(tx).await)?;
-        if posted.is_err() {
-            // A refused message begins no task, and adds no contact.
-            tx.undo(&savepoint).await?;
-        }
-        tx.release(savepoint).await?;
-        posted.map_err(Stopped::Refused)
+        self.post(tx).await
     }
 
     async fn post(&mut self, tx: &mut Tx) -> Verdict<Posted> {
