@@ -43,6 +43,15 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
+/// Returns whether the transaction that ends root's turn also declares the task idle. [`verdict`] is for tasks in which no
+/// driver is active, and the transaction does not know the drivers. So the result is true only if the rows show that no
+/// other agent works and that there is no deadlock. All other tasks are left to the supervisor.
+pub fn ends_with_turn(standing: &Standing, background: Background) -> bool {
+    // Beside an open question to the person, a driver may be running other calls of the same turn.
+    let is_quiet = background == Background::Quiet && !standing.asks_user && !standing.waiting;
+    is_quiet && verdict(standing, background) == Verdict::Idle(Outcome::Answered)
+}
+
 /// Returns whether root can try again: nothing is left to do in the task, because no model could be used.
 pub fn can_try_again(standing: &Standing) -> bool {
     let rests = !standing.turning && !standing.mail;
@@ -76,6 +85,7 @@ mod tests {
         unanswered: false,
         expectant: false,
         asks_user: false,
+        waiting: false,
         root_failed: false,
         unreached: false,
     };
@@ -111,6 +121,26 @@ mod tests {
         check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { limited: true, ..silent }, Verdict::Idle(Outcome::Limited));
         check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+    }
+
+    #[test]
+    fn a_task_ends_with_the_turn_of_root_only_if_nothing_else_can_go_on() {
+        assert!(ends_with_turn(&DONE, Background::Quiet));
+        assert!(ends_with_turn(&Standing { nudged: true, expectant: true, ..DONE }, Background::Quiet));
+        assert!(!ends_with_turn(&DONE, Background::Running));
+        for standing in [
+            Standing { open: false, ..DONE },
+            Standing { turning: true, ..DONE },
+            Standing { mail: true, ..DONE },
+            Standing { waiting: true, ..DONE },
+            Standing { asks_user: true, ..DONE },
+            Standing { unanswered: true, ..DONE },
+            Standing { expectant: true, ..DONE },
+            Standing { limited: true, ..DONE },
+            Standing { stopped: true, ..DONE },
+        ] {
+            assert!(!ends_with_turn(&standing, Background::Quiet), "{standing:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! transaction that brought the agent to rest.
 
 use crate::door;
+use polity_decide::idle::interim_is_final;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -15,9 +16,11 @@ use polity_society::rules::{
     self, Answering, Cause, Draft, Due, Held, LastWord, Owed, Provisional, RestFacts, Subject, Unnamed,
 };
 use polity_store::notes::{self, Left};
+use polity_store::tasks::{self, Standing as TaskStanding};
 use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, keep, messages, turns};
 use polity_view::Event;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Maximum characters of a held text that a reminder quotes. The reminded agent has the whole text in its own
 /// history.
@@ -289,8 +292,31 @@ async fn asked_by_user(tx: &mut Tx, task: &TaskId) -> Result<(Conversation, Opti
     Ok((root, asked.map(|request| request.id)))
 }
 
+/// Writes that a task is idle, because nothing is left to do in it. `worked` is how long agents have worked for the task.
+pub(crate) async fn end_task(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    task: &TaskId,
+    standing: TaskStanding,
+    worked: Option<Duration>,
+) -> Result<(), Error> {
+    let is_settled = interim_is_final(&standing);
+    if is_settled {
+        settle_last_word(tx, task).await?;
+    }
+    let left = tell_user_what_is_left(tx, snapshot, task).await?;
+    let standing = if is_settled || left == Left::Something {
+        tasks::standing(&mut tx.connection, task).await?.unwrap_or(standing)
+    } else {
+        standing
+    };
+    tasks::set_idle(tx, task, worked.unwrap_or_default()).await?;
+    let outcome = standing.outcome();
+    events::append(tx, &Event::TaskIdle { task: task.clone(), outcome }).await
+}
+
 /// Makes root's last message to the person final, although root sent the message as interim.
-pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
+async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };
     let Some(told) = messages::last_told_user(&mut tx.connection, &root).await? else { return Ok(()) };
     settle_provisional(tx, &root, &told).await
@@ -319,11 +345,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
 
 /// At the end of a task, tells the person about texts and artifacts that were made for the person but not delivered.
 /// Returns whether an agent owed the person an answer, or had stored artifacts for the person without naming them.
-pub(crate) async fn tell_user_what_is_left(
-    tx: &mut Tx,
-    snapshot: &Snapshot,
-    task: &TaskId,
-) -> Result<Left, Error> {
+async fn tell_user_what_is_left(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Result<Left, Error> {
     let user = AgentId::user();
     let owing = notes::owe_user(&mut tx.connection, task).await?;
     let left = if owing.is_empty() { Left::Nothing } else { Left::Something };

@@ -8,12 +8,11 @@ use crate::commands;
 use crate::driver::{self, Abandoned};
 use crate::handles::Handles;
 use crate::rest;
-use polity_decide::idle::{Background, Verdict, interim_is_final, verdict};
+use polity_decide::idle::{Background, Verdict, verdict};
 use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
 use polity_society::time::Timestamp;
-use polity_store::notes::Left;
 use polity_store::{
     Bell, Connection, Conversation, Error, Tx, apply, approvals, events, messages, tasks, turns,
 };
@@ -303,15 +302,10 @@ impl Supervisor {
 
     /// Checks whether agents of a task wait for each other, and whether the task is over.
     async fn settle(&mut self, task: TaskId) {
-        if let Err(error) = self.break_deadlocks(&task).await {
-            tracing::error!(%task, error = %in_full(&error), "failed to look for deadlocks; trying again");
-            self.unsettled.insert(task.clone());
-            self.look_again = Instant::now() + AGAIN;
-        }
-        if self.running.keys().any(|running| running.task == task) {
-            return;
-        }
-        if let Err(error) = self.try_to_settle(task.clone()).await {
+        let is_at_work = self.running.keys().any(|running| running.task == task);
+        let settled =
+            if is_at_work { self.break_deadlocks(&task).await } else { self.try_to_settle(&task).await };
+        if let Err(error) = settled {
             tracing::error!(%task, error = %in_full(&error), "failed to check whether a task is over; trying again");
             self.unsettled.insert(task);
             self.look_again = Instant::now() + AGAIN;
@@ -364,51 +358,63 @@ impl Supervisor {
         write.await
     }
 
-    async fn try_to_settle(&self, task: TaskId) -> Result<(), Error> {
+    /// Does what is due in a task in which no driver is active.
+    async fn try_to_settle(&self, task: &TaskId) -> Result<(), Error> {
         polity_points::point!("supervisor::before_settle");
+        let background = commands::background(&self.handles, task);
+        let mut reader = self.handles.store.reader().await?;
+        let standing = tasks::standing(&mut reader, task).await?;
+        drop(reader);
+        let Some(standing) = standing else { return Ok(()) };
+        if standing.waiting {
+            self.break_deadlocks(task).await?;
+        }
+        if !standing.open {
+            // If agents have worked since the task was last idle, the transaction of a turn has ended the task.
+            if self.handles.budgets.worked(task).is_some() {
+                self.forget(task);
+            }
+            return Ok(());
+        }
+        if verdict(&standing, background) == Verdict::Leave {
+            return Ok(());
+        }
         let snapshot = self.handles.registry.current();
-        let (name, worked) = (task.clone(), self.handles.budgets.worked(&task));
-        let background = commands::background(&self.handles, &task);
+        let (name, worked) = (task.clone(), self.handles.budgets.worked(task));
         let settle = self.handles.store.write(move |tx| {
             Box::pin(async move {
-                let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else {
+                // Read the facts again in this transaction, because an agent may have got mail since the first read.
+                let Some(standing) = tasks::standing(&mut tx.connection, &name).await? else {
                     return Ok(Settled::GoesOn);
                 };
                 match verdict(&standing, background) {
                     Verdict::Leave => Ok(Settled::GoesOn),
                     Verdict::Nudge => {
-                        tasks::set_nudged(tx, &task).await?;
-                        rest::nudge(tx, &snapshot, &task).await?;
+                        tasks::set_nudged(tx, &name).await?;
+                        rest::nudge(tx, &snapshot, &name).await?;
                         Ok(Settled::GoesOn)
                     }
                     Verdict::Idle(_) => {
-                        let is_settled = interim_is_final(&standing);
-                        if is_settled {
-                            rest::settle_last_word(tx, &task).await?;
-                        }
-                        let left = rest::tell_user_what_is_left(tx, &snapshot, &task).await?;
-                        let standing = if is_settled || left == Left::Something {
-                            tasks::standing(&mut tx.connection, &task).await?.unwrap_or(standing)
-                        } else {
-                            standing
-                        };
-                        let outcome = standing.outcome();
-                        tasks::set_idle(tx, &task, worked.unwrap_or_default()).await?;
+                        rest::end_task(tx, &snapshot, &name, standing, worked).await?;
                         if background == Background::Running {
                             // These commands are ended after this transaction, and no agent is told.
-                            polity_store::commands::stopped_in_task(tx, &task).await?;
+                            polity_store::commands::stopped_in_task(tx, &name).await?;
                         }
-                        events::append(tx, &Event::TaskIdle { task, outcome }).await?;
                         Ok(Settled::Idle)
                     }
                 }
             })
         });
         if settle.await? == Settled::Idle {
-            self.handles.budgets.forget(&name);
-            commands::end_of_task(&self.handles, name);
+            self.forget(task);
         }
         Ok(())
+    }
+
+    /// Forgets the budget of an idle task, and ends its commands.
+    fn forget(&self, task: &TaskId) {
+        self.handles.budgets.forget(task);
+        commands::end_of_task(&self.handles, task.clone());
     }
 
     /// Finds out when the next delayed message is due or the next question expires.

@@ -1,6 +1,6 @@
 //! Table `tasks`: the state of each task, its workspace, and what has stopped the task: a limit or the person.
 
-use super::messages::requests::open_question;
+use super::messages::requests::{awaited, open_question};
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
 use polity_society::workspace::Root;
@@ -55,6 +55,9 @@ const STANDINGS: &str = concat!(
     open_question!(),
     ")
         OR EXISTS (SELECT 1 FROM approvals WHERE task = t.id AND state = 'open') AS asks_user,
+    EXISTS (SELECT 1 FROM messages m INDEXED BY messages_open WHERE m.task = t.id AND m.sender <> 'user' AND ",
+    awaited!(),
+    ") AS waiting,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
         OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
@@ -96,7 +99,7 @@ pub const STOPPED_BY_USER: &str = "user";
 /// The facts that decide whether a task is over, and with which outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The task is open. When nothing is left to do in the task, the supervisor marks it as idle, and this is false.
+    /// The task is open. When nothing is left to do in the task, it becomes idle, and this is false.
     pub open: bool,
     /// Root has got a nudge: the notice that the user has heard nothing final.
     pub nudged: bool,
@@ -115,6 +118,8 @@ pub struct Standing {
     pub expectant: bool,
     /// An agent has asked the person something, or wants to make a call that the person must allow.
     pub asks_user: bool,
+    /// An agent waits for an answer.
+    pub waiting: bool,
     /// Root's last turn failed, or root is parked: root will send nothing more.
     pub root_failed: bool,
     /// Root's last turn failed, and the task never reached a model. The task has reached a model if the model answered
@@ -231,6 +236,7 @@ pub async fn standings(
         unanswered: row.get("unanswered"),
         expectant: row.get("expectant"),
         asks_user: row.get("asks_user"),
+        waiting: row.get("waiting"),
         root_failed: turn_failed(row) || row.get("root_parked"),
         unreached: turn_failed(row) && !row.get::<bool, _>("model_reached"),
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::json;
 
+use crate::support::database::Database;
 use crate::support::{home, run};
 
 /// The script of root: it stores three notes, one after the other, and then answers the user.
@@ -50,4 +51,30 @@ fn an_answer_that_was_not_recorded_is_asked_for_with_the_same_request() {
     for answer in 1..=4 {
         assert_eq!(asked_again(&format!("driver::answered@{answer}")), [2]);
     }
+}
+
+/// Kills a run at this point, and returns the state of the task, and how many answers the person has got. Then resumes the
+/// run, and returns how many requests were made in all.
+#[track_caller]
+fn killed_at_the_end(point: &str) -> (String, i64, usize) {
+    const ANSWERS: &str = "SELECT count(*) FROM messages WHERE receiver = 'user'";
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let polity = home(&server, &json!({}));
+    assert_eq!(spawn(&polity, point).wait().code, None, "{point} was not hit");
+    let data = polity.home().join("data");
+    let mut database = Database::read(&data);
+    let [state] = database.texts::<1>("SELECT state FROM tasks").remove(0);
+    let answers = database.number(ANSWERS);
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "done\n");
+    let mut database = Database::read(&data);
+    assert_eq!(database.number(ANSWERS), 1);
+    assert_eq!(database.number("SELECT count(*) FROM events WHERE kind = 'task_idle'"), 1);
+    (state, answers, server.requests().len())
+}
+
+#[test]
+fn the_last_answer_and_the_end_of_its_task_are_written_together() {
+    assert_eq!(killed_at_the_end("tasks::set_idle@1"), ("open".to_owned(), 0, 2));
+    // Both are written when the process passes this point for the second time. The first time is before the answer.
+    assert_eq!(killed_at_the_end("driver::written@2"), ("idle".to_owned(), 1, 1));
 }

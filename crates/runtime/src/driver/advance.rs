@@ -14,6 +14,7 @@ use crate::rest;
 use crate::tools::{self, Context};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_decide::budget::Reached;
+use polity_decide::idle::ends_with_turn;
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
 use polity_hands::tool::AfterCrash;
@@ -180,6 +181,8 @@ enum Go {
     Stop,
     /// The turn has ended.
     Ended,
+    /// The turn has ended, and the task with it.
+    TaskEnded,
 }
 
 impl Advance {
@@ -193,23 +196,33 @@ impl Advance {
             }
             return Ok((turn, Step::Ended));
         }
-        if !matches!(happened, Happened::Nothing)
-            && let Some(worked) = self.handles.budgets.worked(&self.conversation.task)
-        {
-            tasks::set_worked(tx, &self.conversation.task, worked).await?;
-        }
+        let worked = match happened {
+            Happened::Nothing => None,
+            _ => self.handles.budgets.worked(&self.conversation.task),
+        };
         self.take_down(tx, &mut turn, happened).await?;
-        // If the agent is paused or parked, the record of what happened is kept, but the turn does not continue until
-        // the agent is resumed.
-        if may_go_on == MayGoOn::Held {
-            return Ok((turn, Step::Ended));
+        let (step, go) = match may_go_on {
+            // If the agent is paused or parked, the record of what happened is kept, but the turn does not continue
+            // until the agent is resumed.
+            MayGoOn::Held => (Step::Ended, Go::Ended),
+            MayGoOn::Yes => self.steps(tx, &mut turn).await?,
+        };
+        match (go, worked) {
+            // The end of the task has also written how long agents have worked for it.
+            (Go::TaskEnded, _) | (_, None) => {}
+            (_, Some(worked)) => tasks::set_worked(tx, &self.conversation.task, worked).await?,
         }
+        Ok((turn, step))
+    }
+
+    /// Does the next steps. Returns the first step that the transaction cannot do, or [`Step::Ended`].
+    async fn steps(&self, tx: &mut Tx, turn: &mut Turn) -> Result<(Step, Go), Error> {
         loop {
             let step = turn.next(self.snapshot.settings.limits.max_tool_rounds);
-            match self.step(tx, &mut turn, &step).await? {
+            match self.step(tx, turn, &step).await? {
                 Go::On => {}
-                Go::Stop => return Ok((turn, step)),
-                Go::Ended => return Ok((turn, Step::Ended)),
+                Go::Stop => return Ok((step, Go::Stop)),
+                ended @ (Go::Ended | Go::TaskEnded) => return Ok((Step::Ended, ended)),
             }
         }
     }
@@ -326,7 +339,7 @@ impl Advance {
                 match closing::finish(tx, &self.handles, &self.snapshot, &self.conversation, &self.open, last)
                     .await?
                 {
-                    Finished::Ended => Ok(Go::Ended),
+                    Finished::Ended => self.end_task(tx).await,
                     Finished::Returned(errors) => {
                         let notice = Notice::ResultDoesNotFit { errors };
                         self.record(tx, turn, Record::Noticed { notice }).await?;
@@ -340,6 +353,25 @@ impl Advance {
                 closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, reason).await?;
                 Ok(Go::On)
             }
+        }
+    }
+
+    /// Ends the task together with the turn that has just ended, if nothing is left to do in the task. If something may
+    /// be left, the supervisor checks the task when the driver has ended.
+    async fn end_task(&self, tx: &mut Tx) -> Result<Go, Error> {
+        let Conversation { agent, task } = &self.conversation;
+        if !agent.is_root() {
+            return Ok(Go::Ended);
+        }
+        let standing = tasks::standing(&mut tx.connection, task).await?;
+        let background = crate::commands::background(&self.handles, task);
+        match standing.filter(|standing| ends_with_turn(standing, background)) {
+            Some(standing) => {
+                let worked = self.handles.budgets.worked(task);
+                rest::end_task(tx, &self.snapshot, task, standing, worked).await?;
+                Ok(Go::TaskEnded)
+            }
+            None => Ok(Go::Ended),
         }
     }
 

@@ -137,6 +137,41 @@ async fn a_turn_that_is_given_up_leaves_no_call_unanswered() {
 }
 
 #[tokio::test]
+async fn the_turn_with_which_root_answers_everything_ends_the_task_in_its_transaction() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    // No supervisor runs in this world.
+    drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["idle"]);
+    let told =
+        "SELECT kind || coalesce(' ' || (body ->> 'outcome'), '') FROM events ORDER BY seq DESC LIMIT 2";
+    assert_eq!(world.query(told).await, ["task_idle answered", "turn_ended"]);
+    // The next message of the person opens the task again.
+    world.say("user", "root", json!("again")).await;
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["open"]);
+    drive_root(&world, vec![Say::Text("once more")], Vec::new()).await;
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["idle"]);
+}
+
+#[tokio::test]
+async fn a_turn_leaves_a_task_open_in_which_something_may_be_left() {
+    let world = World::new().await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("user", "root", json!("go")).await;
+    // The reader has unread mail, and nobody waits for an answer to it.
+    world.say("root", &reader, json!({"message_type": "status_report", "text": "root has begun"})).await;
+    drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["open"]);
+    // The reader does the last work of the task. Only root's turns end a task.
+    let model = ScriptedModel::in_order(vec![Say::Text("noted")]);
+    let handles = world.handles(model, Hands::none());
+    run(&handles, &world.of(&reader), &CancellationToken::new()).await.unwrap();
+    assert_eq!(world.query("SELECT DISTINCT state FROM turns").await, ["done"]);
+    assert_eq!(world.query("SELECT state FROM tasks").await, ["open"]);
+    assert_eq!(world.query("SELECT kind FROM events WHERE kind = 'task_idle'").await, [""; 0]);
+}
+
+#[tokio::test]
 async fn the_person_is_answered_even_after_a_turn_that_failed() {
     let world = World::new().await;
     world.say("user", "root", json!("do it")).await;

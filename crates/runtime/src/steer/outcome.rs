@@ -49,8 +49,8 @@ impl Touched {
 
     /// Marks the task as stopped by the person if the stop has taken away the answer that the person expected. Then
     /// root gets no nudge about the missing answer, and the task does not count as answered. If the task was idle and
-    /// its outcome has changed, this writes the event that tells the new outcome. For an open task, the supervisor
-    /// writes this event when the task becomes idle.
+    /// its outcome has changed, this writes the event that tells the new outcome. For an open task, this event is
+    /// written when the task becomes idle.
     pub(super) async fn settle(self, tx: &mut Tx, task: &TaskId, scope: Scope) -> Result<(), Error> {
         let Some(after) = tasks::standing(&mut tx.connection, task).await? else { return Ok(()) };
         let told = work::told_since(&mut tx.connection, task).await?;
@@ -102,6 +102,7 @@ mod tests {
         unanswered: false,
         expectant: false,
         asks_user: false,
+        waiting: false,
         root_failed: false,
         unreached: false,
     };
