@@ -150,6 +150,10 @@ pub async fn in_task(
 
 /// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
 pub async fn chain(connection: &mut Connection, id: &AgentId) -> Result<Vec<Link>, Error> {
+    // Root has no role, and nobody is above it.
+    if id.is_root() {
+        return Ok(Vec::new());
+    }
     let rows = polity_sql::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
     let read = |row: &Row| {
         let agent: String = row.get("id");
