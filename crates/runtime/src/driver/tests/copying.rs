@@ -89,7 +89,11 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     let world = World::new().await;
     let bytes: Vec<u8> = (0..=255).cycle().take(3000).collect();
     std::fs::write(file(&world, "plot.bin").await, &bytes).unwrap();
+    // The helper has mail, so the task does not end with root's turn, and polity still knows what root has made.
     world.say("user", "root", json!("copy")).await;
+    world.begin_turn("root").await;
+    let helper = world.hire("root", "helper", json!({})).await;
+    world.say("root", &helper, json!("help")).await;
     let meta = json!({"type": "plot", "path": "./plot.bin", "meta": {"mimeType": "application/x-plot"}});
     // A model may fill in every argument, some of them with empty values. An empty argument has no effect: here, the
     // call has `content`, and its empty `path` is ignored.
