@@ -1,6 +1,7 @@
 //! Table `approvals` holds the questions that ask the person whether an agent may make a tool call. Table `permissions`
 //! holds the person's permissions that cover more than one call.
 
+use super::view::{as_far_as_it_goes, sound};
 use super::{Conversation, Error, Tx, damaged, events};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, CallId, PermissionId, TaskId, TurnId};
@@ -86,15 +87,38 @@ pub struct Approval {
 }
 
 impl Approval {
+    /// Returns the part of the question that its end needs.
+    pub fn to_end(&self) -> ToEnd {
+        ToEnd {
+            id: self.id.clone(),
+            asker: self.asker.clone(),
+            turn: self.asked.turn,
+            call: self.asked.call.clone(),
+            tool: self.asked.tool.clone(),
+        }
+    }
+}
+
+/// The part of a question that its end needs. Damage in the rest of its row does not keep the question open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToEnd {
+    pub id: ApprovalId,
+    pub asker: Conversation,
+    pub turn: TurnId,
+    pub call: CallId,
+    pub tool: String,
+}
+
+impl ToEnd {
     /// Returns the event that tells how the question ended.
-    pub fn ended(&self) -> Event {
+    pub fn ended(&self, state: ApprovalState, reason: Option<String>) -> Event {
         Event::ApprovalEnded {
             task: self.asker.task.clone(),
             agent: self.asker.agent.clone(),
             approval: self.id.clone(),
-            tool: self.asked.tool.clone(),
-            state: self.state,
-            reason: self.note.clone(),
+            tool: self.tool.clone(),
+            state,
+            reason,
         }
     }
 }
@@ -170,13 +194,30 @@ pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error>
     let query = polity_sql::query(DROP).bind(turn.number()).bind(tx.now.as_millis());
     let Some(row) = query.fetch_optional(&mut tx.connection).await? else { return Ok(()) };
     polity_points::point!("approvals::dropped");
-    events::append(tx, &read(&row)?.ended()).await
+    match to_end(&row) {
+        Ok(question) => events::append(tx, &question.ended(ApprovalState::Dropped, None)).await,
+        // The turn must end even if nobody can be told what it has asked.
+        Err(error) => {
+            tracing::error!(%error, "a question that was dropped is damaged; run `polity db check` for details");
+            Ok(())
+        }
+    }
 }
 
-/// Returns the open questions whose time has passed, oldest first.
-pub async fn expired(tx: &mut Tx) -> Result<Vec<Approval>, Error> {
+/// Returns the open questions whose time has passed, oldest first. A question that cannot be ended is returned with its
+/// damage. Other damage is only logged.
+pub async fn expired(tx: &mut Tx) -> Result<Vec<(ApprovalId, Result<ToEnd, Error>)>, Error> {
     let rows = polity_sql::query(EXPIRED).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
-    rows.iter().map(read).collect()
+    let expired = |row: &Row| {
+        let question = to_end(row);
+        if question.is_ok()
+            && let Err(error) = sound("approvals", row, read)
+        {
+            tracing::error!(%error, "a question that has expired is damaged; run `polity db check` for details");
+        }
+        (ApprovalId::from_number(row.get("seq")), question)
+    };
+    Ok(rows.iter().map(expired).collect())
 }
 
 /// Returns when the next open question expires.
@@ -270,6 +311,21 @@ pub async fn remove_permission(tx: &mut Tx, id: &PermissionId) -> Result<bool, E
     let done = polity_sql::query(REMOVE).bind(id.number()).execute(&mut tx.connection).await?;
     polity_points::point!("approvals::permission_removed");
     Ok(done.rows_affected() == 1)
+}
+
+/// Reads the part of a question that its end needs. The rest of the row may be damaged.
+fn to_end(row: &Row) -> Result<ToEnd, Error> {
+    let id = ApprovalId::from_number(row.get("seq"));
+    let text = |column: &str| {
+        row.try_get::<String, _>(column).map_err(|error| damaged("approvals", id.as_str(), error))
+    };
+    Ok(ToEnd {
+        asker: Conversation { agent: AgentId::new(text("agent")?), task: TaskId::new(text("task")?) },
+        turn: TurnId::new(row.get("turn")),
+        call: CallId::new(text("call")?),
+        tool: as_far_as_it_goes(row, "tool"),
+        id,
+    })
 }
 
 pub(super) fn read(row: &Row) -> Result<Approval, Error> {

@@ -60,7 +60,11 @@ fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
 
 /// Reads a row after checking that its texts are valid UTF-8, because `read` assumes this.
 /// Callers show an invalid row as damaged, so that the rows around it stay visible.
-fn sound<T>(table: &'static str, row: &Row, read: impl FnOnce(&Row) -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn sound<T>(
+    table: &'static str,
+    row: &Row,
+    read: impl FnOnce(&Row) -> Result<T, Error>,
+) -> Result<T, Error> {
     for (name, value) in row.columns() {
         if let Err(error) = value.check_text() {
             let id = row.try_get::<i64, _>("seq").map(|seq| seq.to_string());
@@ -72,7 +76,7 @@ fn sound<T>(table: &'static str, row: &Row, read: impl FnOnce(&Row) -> Result<T,
 }
 
 /// Returns a text column of a row that may be damaged, or an empty text if the column cannot be read.
-fn as_far_as_it_goes(row: &Row, column: &str) -> String {
+pub(crate) fn as_far_as_it_goes(row: &Row, column: &str) -> String {
     row.try_get(column).unwrap_or_default()
 }
 

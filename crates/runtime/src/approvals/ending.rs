@@ -2,10 +2,10 @@
 
 use polity_society::approval::{Answer, Judgement};
 use polity_society::id::{ApprovalId, PermissionId};
-use polity_store::approvals::{Approval, Ending, Scope};
+use polity_store::approvals::{Approval, Ending, Scope, ToEnd};
 use polity_store::record::Record;
 use polity_store::{Bell, Error, Stopped, Store, Tx, approvals, events, records, tasks};
-use polity_view::ApprovalState;
+use polity_view::{ApprovalState, in_full};
 
 /// Why the person's answer to a question was not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(crate) async fn answer(
             permit(tx, &approval, answer).await?;
             let state = if answer == Answer::No { ApprovalState::Denied } else { ApprovalState::Allowed };
             let ending = Ending { state, answer: Some(answer), note: reason.clone() };
-            end(tx, &approval, &ending, Judgement::of(answer, reason)).await?;
+            end(tx, &approval.to_end(), &ending, Judgement::of(answer, reason)).await?;
             let ended = approvals::get(&mut tx.connection, &id).await?;
             ended.ok_or(Stopped::Refused(AnswerError::Unknown(id)))
         })
@@ -80,11 +80,26 @@ pub(crate) async fn answer(
     write.await
 }
 
-/// Ends the open questions whose time limit has passed.
+/// Ends the open questions whose time limit has passed. If a question is too damaged for this, drops it, so that it
+/// does not hold up the other questions and the delayed messages. Its turn then stays open until somebody stops it.
 pub(crate) async fn expire(tx: &mut Tx) -> Result<(), Error> {
-    for approval in approvals::expired(tx).await? {
-        let ending = Ending { state: ApprovalState::Expired, answer: None, note: None };
-        end(tx, &approval, &ending, Judgement::Expired).await?;
+    let ending = |state| Ending { state, answer: None, note: None };
+    for (id, question) in approvals::expired(tx).await? {
+        let savepoint = tx.savepoint("question").await?;
+        let ended = match question {
+            Ok(question) => end(tx, &question, &ending(ApprovalState::Expired), Judgement::Expired).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(()) => {}
+            Err(error) if error.may_pass() => return Err(error),
+            Err(error) => {
+                tracing::error!(question = %id, error = %in_full(&error), "failed to end an expired question; it is dropped; run `polity db check` for details");
+                tx.undo(&savepoint).await?;
+                approvals::end(tx, &id, &ending(ApprovalState::Dropped)).await?;
+            }
+        }
+        tx.release(savepoint).await?;
     }
     Ok(())
 }
@@ -115,15 +130,14 @@ async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), 
 }
 
 /// Ends a question. Records the judgement in the turn that waits for it, and rings the bell of the turn's agent.
-async fn end(tx: &mut Tx, approval: &Approval, ending: &Ending, judgement: Judgement) -> Result<(), Error> {
-    if !approvals::end(tx, &approval.id, ending).await? {
+async fn end(tx: &mut Tx, question: &ToEnd, ending: &Ending, judgement: Judgement) -> Result<(), Error> {
+    if !approvals::end(tx, &question.id, ending).await? {
         return Ok(());
     }
-    let record = Record::Judged { call: approval.asked.call.clone(), judgement };
-    records::append(tx, &approval.asker, approval.asked.turn, &record).await?;
-    let ended = Approval { state: ending.state, note: ending.note.clone(), ..approval.clone() };
-    events::append(tx, &ended.ended()).await?;
-    tasks::wake(tx, &approval.asker.task).await?;
-    tx.ring(Bell::Mailbox(approval.asker.clone()));
+    let record = Record::Judged { call: question.call.clone(), judgement };
+    records::append(tx, &question.asker, question.turn, &record).await?;
+    events::append(tx, &question.ended(ending.state, ending.note.clone())).await?;
+    tasks::wake(tx, &question.asker.task).await?;
+    tx.ring(Bell::Mailbox(question.asker.clone()));
     Ok(())
 }

@@ -69,6 +69,59 @@ async fn a_thousand_due_messages_and_a_clock_that_jumps_wake_the_supervisor_a_fe
     assert_eq!(states(&world).await, ["delayed 1", "queued 2000"]);
 }
 
+/// Four questions have expired. The JSON of the first cannot be read, nor the call of the second, and the turn of the
+/// third does not exist. The last is sound.
+#[tokio::test]
+async fn a_damaged_question_ends_once_and_keeps_no_message_back() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    assert_eq!(world.begin_turn("root").await.number(), 1);
+    execute(
+        &world,
+        "INSERT INTO turns (id, agent, task, began_by, state, created_at) VALUES (2, 'root', 't-1', 'm', 'done', 1),
+            (4, 'root', 't-1', 'm', 'done', 1);
+        INSERT INTO approvals (task, agent, turn, call, tool, role, arguments, remembered, why, scope, way, state,
+            asked_at, expires_at)
+        VALUES ('t-1', 'root', 1, 'a', 'pay', '', '{', '{', '', 'call', '{', 'open', 1, 2),
+            ('t-1', 'root', 2, CAST(x'ff' AS TEXT), 'pay', '', '{}', '[]', '', 'call', '[]', 'open', 1, 2),
+            ('t-1', 'root', 3, 'c', 'pay', '', '{}', '[]', '', 'call', '[]', 'open', 1, 2),
+            ('t-1', 'root', 4, 'd', 'pay', '', '{}', '[]', '', 'call', '[]', 'open', 1, 2);
+        INSERT INTO messages (id, task, sender, sender_role, receiver, type, body, attachments, expects, finality,
+            due_at, state, created_at)
+        VALUES ('m000000002', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final',
+            2, 'delayed', 1)",
+    )
+    .await;
+    for _ in 0..2 {
+        world.write(|tx| Box::pin(deliver(tx))).await;
+        assert_eq!(states(&world).await, ["in_turn 1", "queued 1"]);
+        let ended = world.query("SELECT state FROM approvals ORDER BY seq").await;
+        assert_eq!(ended, ["expired", "dropped", "dropped", "expired"]);
+        let told = "SELECT body ->> 'approval' FROM events WHERE kind = 'approval_ended' ORDER BY seq";
+        assert_eq!(world.query(told).await, ["q1", "q4"]);
+        let judged = "SELECT turn || (body ->> 'call') FROM records WHERE body LIKE '%judged%' ORDER BY seq";
+        assert_eq!(world.query(judged).await, ["1a", "4d"]);
+    }
+    assert_eq!(next_due(&mut world.store.reader().await.unwrap()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_turn_ends_although_its_question_is_damaged() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    execute(
+        &world,
+        "INSERT INTO approvals (task, agent, turn, call, tool, role, arguments, remembered, why, scope, way, state,
+            asked_at, expires_at)
+        VALUES ('t-1', 'root', 1, CAST(x'ff' AS TEXT), 'pay', '', '{', '{', '', 'call', '{', 'open', 1, 2)",
+    )
+    .await;
+    world.write(move |tx| Box::pin(turns::end(tx, turn, turns::Ended::Stopped))).await;
+    assert_eq!(world.query("SELECT state FROM turns").await, ["stopped"]);
+    assert_eq!(world.query("SELECT state FROM approvals").await, ["dropped"]);
+}
+
 /// While the machine was asleep, a thousand messages became due. One message is due in a thousand years. One was
 /// accepted while the clock was wrong, so its delay of a day begins again.
 #[tokio::test]
