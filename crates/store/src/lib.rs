@@ -255,6 +255,10 @@ pub struct Signals {
 impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
+        Self::open_to_write(file, durability).await.map_err(|error| error.of_opening(file))
+    }
+
+    async fn open_to_write(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
         // Check this first: `create_private` below creates a missing file, which would hide that the database was
         // lost.
@@ -293,6 +297,10 @@ impl Store {
     ///
     /// This function does not create, migrate or repair the database. Another process may be writing to the database.
     pub async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
+        Self::open_as_it_is(file).await.map_err(|error| error.of_opening(file))
+    }
+
+    async fn open_as_it_is(file: &Path) -> Result<(Self, i64), Error> {
         let (options, mut connection) = database::open_to_read_with_options(file).await?;
         database::quick_check(&mut connection, file, database::at_start()).await?;
         match maintenance::check::schema(&mut connection).await? {

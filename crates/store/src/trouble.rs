@@ -38,14 +38,8 @@ impl Trouble {
 
     /// Returns the fault that made a migration fail, or `None` if the machine did not cause the failure.
     pub(crate) fn of_migration(error: &MigrateError) -> Option<Self> {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(error) = cause {
-            if let Some(failure) = error.downcast_ref::<sqlx::Error>() {
-                return Self::of_code(failure.as_database_error()?.code()?.parse().ok()?);
-            }
-            cause = error.source();
-        }
-        None
+        let (code, _) = sql_of_migration(error)?;
+        Self::of_code(code)
     }
 
     /// Returns the fault that an extended result code of SQLite means.
@@ -96,6 +90,19 @@ impl Trouble {
             }
         }
     }
+}
+
+/// Returns the extended result code and the message of SQLite if SQLite made a migration fail.
+pub(crate) fn sql_of_migration(error: &MigrateError) -> Option<(i32, String)> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(failure) = error.downcast_ref::<sqlx::Error>() {
+            let failure = failure.as_database_error()?;
+            return Some((failure.code()?.parse().ok()?, failure.message().to_owned()));
+        }
+        cause = error.source();
+    }
+    None
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks the database quickly at start, copies it, removes expired events, and shrinks the file. The module [`check`]
 //! reads the whole database; the module [`unneeded`] finds the artifacts that nobody can need any more.
 
-use crate::{Error, Tx, create_private};
+use crate::{Error, Tx, create_private, trouble};
 use polity_registry::Retention;
 use polity_society::time::Timestamp;
 use polity_sql::{Access, Connection, Options};
@@ -67,6 +67,21 @@ impl Error {
         match (source.code(), source.message()) {
             (Some(CORRUPT | NOTADB), Some(message)) => Self::Unsound { path, what: message.to_owned() },
             _ => Self::Open { path, source },
+        }
+    }
+
+    /// Names the file and the way out if a database cannot be opened because it is damaged. The check at start covers
+    /// only part of a large database, so any later statement of the start may be the first to meet the damage.
+    pub(crate) fn of_opening(self, path: &Path) -> Self {
+        match self {
+            Self::Sql(source) if matches!(source.code(), Some(CORRUPT | NOTADB)) => {
+                Self::of_file(path, source)
+            }
+            Self::Migrate { path, source } => match trouble::sql_of_migration(&source) {
+                Some((code, what)) if matches!(code & 0xff, CORRUPT | NOTADB) => Self::Unsound { path, what },
+                Some(_) | None => Self::Migrate { path, source },
+            },
+            other => other,
         }
     }
 }

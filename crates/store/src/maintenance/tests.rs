@@ -99,6 +99,48 @@ async fn a_look_names_the_file_and_the_way_out_whichever_tree_is_damaged() {
     }
 }
 
+/// The table of the records is so large that the check at start ends in it. Only a later statement finds the damage: the
+/// newest event is read at every start, and the last migration removes the index.
+#[tokio::test]
+async fn damage_that_the_check_at_start_does_not_reach_is_told_with_the_file_and_the_way_out() {
+    let scratch = Scratch::new().await;
+    let file = scratch.directory.path().join(DATABASE);
+    let records = "INSERT INTO turns (id, agent, task, began_by, state, created_at)
+            VALUES (1, 'root', 't-1', 'm', 'done', 1);
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+        INSERT INTO records (agent, task, turn, body, created_at) SELECT 'root', 't-1', 1, '{}', 0 FROM n";
+    scratch.execute(records).await;
+    let root = async |name: &str| -> usize {
+        let roots = format!("SELECT CAST(rootpage AS TEXT) FROM sqlite_schema WHERE name = '{name}'");
+        scratch.query(&roots).await[0].parse().unwrap()
+    };
+    let (events, index) = (root("events").await, root("messages_asked").await);
+    scratch.store.close().await;
+    let flip = |page: usize| {
+        let mut bytes = std::fs::read(&file).unwrap();
+        // The first byte of a page is the type of its tree.
+        bytes[(page - 1) * 4096] ^= 0xff;
+        std::fs::write(&file, bytes).unwrap();
+    };
+    let is_told = |error: Error| {
+        let told = error.to_string();
+        for words in ["polity.db is damaged: ", "`polity db check`", "restore a backup"] {
+            assert!(told.contains(words), "{told}");
+        }
+    };
+    flip(events);
+    is_told(Store::open_to_read(&file).await.map(drop).unwrap_err());
+    is_told(Store::open(&file, Durability::Full).await.map(drop).unwrap_err());
+    // This makes the page of the events whole again.
+    flip(events);
+    let mut connection = Options::new(&file, Access::Write).connect().unwrap();
+    let forget = "DELETE FROM _sqlx_migrations WHERE version >= 17";
+    polity_sql::query(forget).execute(&mut connection).await.unwrap();
+    connection.close().unwrap();
+    flip(index);
+    is_told(Store::open(&file, Durability::Full).await.map(drop).unwrap_err());
+}
+
 /// Copies a database that may still be open, with its log.
 fn copy_with_log(scratch: &Scratch) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
