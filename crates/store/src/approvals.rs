@@ -24,6 +24,10 @@ const OPEN_OF_TURN: &str = "SELECT * FROM approvals WHERE turn = ?1 AND state = 
 const DROP: &str =
     "UPDATE approvals SET state = 'dropped', answered_at = ?2 WHERE turn = ?1 AND state = 'open'
     RETURNING *";
+/// Restarts the time limit of each question that was asked later than ?1 (now). The clock was set back after the question
+/// was asked, so nobody knows how much of the time has passed. The same happens to delayed messages.
+const REDATE: &str = "UPDATE approvals INDEXED BY approvals_expiring
+    SET expires_at = ?1 + (expires_at - asked_at), asked_at = ?1 WHERE state = 'open' AND asked_at > ?1";
 /// Without the name of the index, SQLite reads all questions that were ever asked, because they are in the right order.
 const EXPIRED: &str = "SELECT * FROM approvals INDEXED BY approvals_expiring
     WHERE state = 'open' AND expires_at <= ?1 ORDER BY seq";
@@ -38,8 +42,20 @@ const REMOVE: &str = "DELETE FROM permissions WHERE seq = ?1";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    GET,
+    END,
+    OPEN_OF_TURN,
+    DROP,
+    REDATE,
+    EXPIRED,
+    NEXT_EXPIRY,
+    PERMIT,
+    PERMISSIONS,
+    OF_CALL,
+    REMOVE,
+];
 
 /// A new question to the person: may an agent make a tool call? The question is not stored yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,8 +221,9 @@ pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error>
 }
 
 /// Returns the open questions whose time has passed, oldest first. A question that cannot be ended is returned with its
-/// damage. Other damage is only logged.
+/// damage. Other damage is only logged. If the clock was set back, restarts the time limits.
 pub async fn expired(tx: &mut Tx) -> Result<Vec<(ApprovalId, Result<ToEnd, Error>)>, Error> {
+    polity_sql::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     let rows = polity_sql::query(EXPIRED).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
     let expired = |row: &Row| {
         let question = to_end(row);

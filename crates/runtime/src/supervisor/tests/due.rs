@@ -105,6 +105,31 @@ async fn a_damaged_question_ends_once_and_keeps_no_message_back() {
     assert_eq!(next_due(&mut world.store.reader().await.unwrap()).await.unwrap(), None);
 }
 
+/// The clock was ten years ahead when the first question was asked, and correct when the second was asked. Each may be
+/// answered for half an hour.
+#[tokio::test]
+async fn the_time_of_a_question_begins_anew_where_the_clock_was_set_back() {
+    let world = World::new().await;
+    execute(
+        &world,
+        "INSERT INTO approvals (task, agent, turn, call, tool, role, arguments, remembered, why, scope, way, state,
+            asked_at, expires_at)
+        SELECT 't-1', 'root', value, 'a', 'pay', '', '{}', '[]', '', 'call', '[]', 'open', at, at + 1800000
+        FROM (SELECT 1 AS value, 1700000000000 + 315360000000 AS at UNION ALL SELECT 2, 1699999990000)",
+    )
+    .await;
+    world
+        .write(|tx| {
+            Box::pin(async move {
+                tx.now = Timestamp::from_millis(BEGIN);
+                deliver(tx).await
+            })
+        })
+        .await;
+    let expire = world.query("SELECT CAST(expires_at AS TEXT) FROM approvals ORDER BY seq").await;
+    assert_eq!(expire, [BEGIN + HALF_AN_HOUR, BEGIN - 10_000 + HALF_AN_HOUR].map(|at| at.to_string()));
+}
+
 #[tokio::test]
 async fn a_turn_ends_although_its_question_is_damaged() {
     let world = World::new().await;
