@@ -2,6 +2,7 @@
 //! in `notes` is called a held text. It is the closing text of a turn, and is not sent yet, because the agent still
 //! waits for something that it needs to answer the request.
 
+use super::messages::requests::{answerable, was_read};
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::notice::Stored;
@@ -17,11 +18,15 @@ const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN mess
     WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
 /// Whether a conversation owes an answer, has a held text (a text that is not delivered yet), or has stored an artifact
 /// that it did not name to the asker. After most turns, none of these three conditions is true.
-const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
+const ANYTHING: &str = concat!(
+    "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
         WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
-        AND state IN ('in_turn', 'done'))
+        AND ",
+    was_read!(),
+    ")
     OR EXISTS (SELECT 1 FROM notes WHERE agent = ?1 AND task = ?2)
-    OR EXISTS (SELECT 1 FROM outputs WHERE agent = ?1 AND task = ?2)";
+    OR EXISTS (SELECT 1 FROM outputs WHERE agent = ?1 AND task = ?2)"
+);
 const OF_REQUESTS: &str = "SELECT text FROM notes WHERE agent = ?1 AND task = ?2
     AND request IN (SELECT value FROM json_each(?3)) ORDER BY seq";
 const DROP: &str = "DELETE FROM notes WHERE agent = ?1 AND task = ?2
@@ -38,10 +43,14 @@ const STORED: &str =
 const FORGET: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2 AND asker = ?3";
 const FORGET_OUTPUTS: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2";
 const FORGET_NOTES: &str = "DELETE FROM notes WHERE agent = ?1 AND task = ?2";
-const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND asker = 'user'
+const OWNERS: &str = concat!(
+    "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND asker = 'user'
     UNION SELECT DISTINCT receiver FROM messages INDEXED BY messages_open
-    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done')
-    AND sender = 'user' AND state = 'done'";
+    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND ",
+    answerable!(),
+    "
+    AND sender = 'user' AND state = 'done'"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

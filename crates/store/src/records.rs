@@ -1,5 +1,6 @@
 //! Table `records`: the histories of conversations.
 
+use super::messages::requests::was_read;
 use super::{Conversation, Error, Tx, damaged, messages, seen};
 use crate::record::{Keeps, Record};
 use polity_society::id::{AgentId, CallId, MessageId, TaskId, TurnId};
@@ -22,10 +23,14 @@ const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
 /// The oldest requests that an agent has read but not answered. Each request comes with the record that was written
 /// when the agent read this request.
-const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
+const OPEN: &str = concat!(
+    "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
-    AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY m.seq LIMIT ?3";
+    AND m.",
+    was_read!(),
+    " AND r.agent = ?1 ORDER BY m.seq LIMIT ?3"
+);
 const ASKED: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
 const NEWEST_SUMMARIES: &str = "SELECT seq, turn, body FROM records
     WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'

@@ -1,4 +1,5 @@
 use super::*;
+use crate::messages::requests;
 use crate::testing::{Scratch, conversation, events_after};
 use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
@@ -129,6 +130,20 @@ async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
             assert!(!plan.contains("messages_to"), "{statement}: {plan}");
         }
     }
+}
+
+/// SQLite uses an index with a condition only for statements that have the same condition, word for word.
+#[tokio::test]
+async fn the_indexes_of_requests_have_the_conditions_of_the_statements() {
+    let scratch = Scratch::new().await;
+    let check = async |index: &str, condition: &str| {
+        let created = scratch.query(&format!("SELECT sql FROM sqlite_schema WHERE name = '{index}'")).await;
+        assert!(created[0].ends_with(&format!("AND {condition}")), "{created:?}");
+    };
+    check("messages_asked", requests::answerable!()).await;
+    check("messages_open", requests::answerable!()).await;
+    check("messages_open_requests", requests::answerable_or_failed!()).await;
+    check("messages_unanswered", requests::was_read!()).await;
 }
 
 /// Tables and indexes that a statement may read as a whole. Their rows are what goes on now, requests without an answer,

@@ -1,5 +1,6 @@
 //! Finds and drops the work of an agent: open turns, unread messages, unanswered requests, and what was made for them.
 
+use super::messages::requests::{answerable, answerable_or_failed, was_read};
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_sql::{Connection, Json, Row};
@@ -25,7 +26,9 @@ macro_rules! with_work {
             them!(),
             "
     UNION SELECT receiver, task FROM messages INDEXED BY messages_unanswered WHERE expects = 'answer'
-    AND answered_by IS NULL AND state IN ('in_turn', 'done') AND receiver IN ",
+    AND answered_by IS NULL AND ",
+            was_read!(),
+            " AND receiver IN ",
             them!()
         )
     };
@@ -39,7 +42,9 @@ const TO_STOP: &str = concat!(
     them!(),
     "
     UNION SELECT sender, task FROM messages INDEXED BY messages_asked WHERE expects = 'answer'
-    AND answered_by IS NULL AND receiver = 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done') AND sender IN ",
+    AND answered_by IS NULL AND receiver = 'user' AND ",
+    answerable!(),
+    " AND sender IN ",
     them!(),
     "
     UNION SELECT agent, task FROM notes WHERE agent IN ",
@@ -59,21 +64,29 @@ const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
 const DROP_DELAYED: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND task = ?2 AND state = 'delayed'
         AND sender IN (SELECT value FROM json_each(?3)))";
-const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
+const WITHDRAW: &str = concat!(
+    "UPDATE messages SET state = 'bounced' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL
-        AND (state IN ('delayed', 'queued', 'in_turn', 'done') OR state = 'failed' AND sender = 'user')
-        AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
+        AND ",
+    answerable_or_failed!(),
+    "
+        AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))"
+);
 /// Whether the person has got a final message since sending the newest request that was taken back.
 const TOLD_SINCE: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_heard
         WHERE task = ?1 AND receiver = 'user' AND sender <> 'system' AND finality = 'final' AND expects = 'nothing'
         AND state NOT IN ('delayed', 'failed')
         AND seq > (SELECT max(seq) FROM messages INDEXED BY messages_between WHERE task = ?1 AND sender = 'user'
             AND expects = 'answer' AND answered_by IS NULL AND state = 'bounced'))";
-const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
+const DROP_QUESTIONS: &str = concat!(
+    "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL AND receiver = 'user'
-        AND state IN ('delayed', 'queued', 'in_turn', 'done'))";
+        AND ",
+    answerable!(),
+    ")"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]

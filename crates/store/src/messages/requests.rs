@@ -10,30 +10,66 @@ use polity_sql::Json;
 use polity_sql::Row;
 use std::collections::BTreeSet;
 
+/// The states of a request that somebody may still answer. This is the condition of the indexes `messages_asked` and
+/// `messages_open`. SQLite uses an index only if a statement has the condition of the index word for word, so a
+/// statement that is about fewer states has this condition and its own.
+macro_rules! answerable {
+    () => {
+        "state IN ('delayed', 'queued', 'in_turn', 'done')"
+    };
+}
+pub(crate) use answerable;
+/// The condition of the index `messages_open_requests`: as [`answerable!`], but a request of the person stays open when
+/// the turn that read it has failed.
+macro_rules! answerable_or_failed {
+    () => {
+        concat!("(", $crate::messages::requests::answerable!(), " OR state = 'failed' AND sender = 'user')")
+    };
+}
+pub(crate) use answerable_or_failed;
+/// The states of a request that its receiver has read. This is the condition of the index `messages_unanswered`.
+macro_rules! was_read {
+    () => {
+        "state IN ('in_turn', 'done')"
+    };
+}
+pub(crate) use was_read;
 /// The open requests to a party in a task. A request to an agent counts once the agent has read it, because the agent
 /// can answer it only then. A request to the person counts even while it is queued, because nobody knows what a person
 /// has read. A request from the person stays open even if the turn that read it failed.
 macro_rules! open_to {
     () => {
-        "messages INDEXED BY messages_open_requests
+        concat!(
+            "messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
-    AND (state IN ('delayed', 'queued', 'in_turn', 'done') OR state = 'failed' AND sender = 'user')
-    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
+    AND ",
+            answerable_or_failed!(),
+            "
+    AND (",
+            was_read!(),
+            " OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
+        )
     };
 }
 /// Whether a message is an open question to the person. If its sender is stopped, the message becomes `failed`.
 macro_rules! open_question {
     () => {
-        "receiver = 'user' AND expects = 'answer' AND answered_by IS NULL
-    AND state IN ('delayed', 'queued', 'in_turn', 'done')"
+        concat!(
+            "receiver = 'user' AND expects = 'answer' AND answered_by IS NULL
+    AND ",
+            $crate::messages::requests::answerable!()
+        )
     };
 }
 pub(crate) use open_question;
 /// Whether the sender of the message m waits for an answer from another party.
 macro_rules! awaited {
     () => {
-        "m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done')"
+        concat!(
+            "m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
+    AND m.",
+            $crate::messages::requests::answerable!()
+        )
     };
 }
 pub(crate) use awaited;
@@ -43,15 +79,19 @@ pub(crate) use awaited;
 /// background command.
 macro_rules! pending {
     () => {
-        "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
+        concat!(
+            "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
-    AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    AND ",
+            answerable!(),
+            "
     UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
     WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
     UNION SELECT about FROM messages INDEXED BY messages_delayed
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
     UNION SELECT request FROM commands INDEXED BY commands_running
     WHERE agent = ?1 AND task = ?2 AND state = 'running'"
+        )
     };
 }
 /// Finds the answers, reports and notices that are queued for the agent ?1, and follows each of them to a request R:
@@ -107,18 +147,27 @@ const REQUESTS_OF: &str = concat!(
     UNION ALL SELECT 4, 0, NULL, NULL, NULL WHERE EXISTS (SELECT 1 FROM notes WHERE agent = ?1 AND task = ?2)
     ORDER BY part, seq"
 );
-const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
+/// A request that an open turn has read is not owed yet.
+const OWED: &str = concat!(
+    "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
-    AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
+    AND ",
+    was_read!(),
+    " AND state = 'done' ORDER BY seq"
+);
 const WAITS: &str = concat!(
     "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
     JOIN agents a ON a.id = m.receiver
     WHERE m.task = ?1 AND a.ended_at IS NULL AND m.sender <> 'user' AND ",
     awaited!()
 );
-const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_unanswered SET state = 'failed'
-    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state IN ('in_turn', 'done')
-    AND state = 'done' RETURNING *";
+const CLOSE_REQUESTS: &str = concat!(
+    "UPDATE messages INDEXED BY messages_unanswered SET state = 'failed'
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND ",
+    was_read!(),
+    "
+    AND state = 'done' RETURNING *"
+);
 const QUESTIONS: &str = concat!(
     "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND ",
     open_question!(),

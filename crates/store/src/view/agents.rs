@@ -3,6 +3,7 @@
 use super::doing::{self, BASE, Facts, Moments};
 use super::{Builder, as_far_as_it_goes, cut, sound, usage};
 use crate::agents::{self, AgentRow};
+use crate::messages::requests::answerable;
 use crate::{Error, damaged};
 use polity_registry::{Catalogue, Service};
 use polity_society::agent::Standing;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 /// Every agent with the facts that decide its state. Each parameter is the id of a task: only facts of this task are
 /// read. NULL means all tasks. Root and the person take part in every task.
-const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
+const AGENTS: &str = concat!(
+    "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
     EXISTS (SELECT 1 FROM turns t INDEXED BY turns_open_of WHERE t.agent = a.id AND t.state = 'open'
@@ -36,12 +38,17 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
     (SELECT count(*) FROM messages INDEXED BY messages_waiting
         WHERE receiver = a.id AND state = 'queued' AND task = coalesce(?, task)) AS unread,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
-        AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
+        AND answered_by IS NULL AND receiver <> a.id AND ",
+    answerable!(),
+    "
         AND task = coalesce(?, task)) AS waits,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
         AND answered_by IS NULL AND receiver = 'user' AND a.id <> 'user'
-        AND state IN ('delayed', 'queued', 'in_turn', 'done') AND task = coalesce(?, task)) AS questions
-    FROM agents a LEFT JOIN roles r ON r.id = a.role";
+        AND ",
+    answerable!(),
+    " AND task = coalesce(?, task)) AS questions
+    FROM agents a LEFT JOIN roles r ON r.id = a.role"
+);
 const CONTACTS: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
     FROM contacts c INDEXED BY contacts_in_order CROSS JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
@@ -70,13 +77,17 @@ const BY_SERVICE: &str = "SELECT service, agents FROM served
 
 /// Finds all agents that are not idle, and some that are. Each part reads an index that has only rows of what goes on
 /// now.
-const NOT_IDLE: &str = "SELECT agent FROM turns INDEXED BY turns_open_of WHERE state = 'open'
+const NOT_IDLE: &str = concat!(
+    "SELECT agent FROM turns INDEXED BY turns_open_of WHERE state = 'open'
     UNION SELECT receiver FROM messages INDEXED BY messages_waiting WHERE state = 'queued' AND receiver <> 'user'
     UNION SELECT agent FROM holds
     UNION SELECT agent FROM approvals INDEXED BY approvals_of_agent WHERE state = 'open'
     UNION SELECT sender FROM messages INDEXED BY messages_asked WHERE expects = 'answer' AND answered_by IS NULL
-        AND sender <> 'user' AND state IN ('delayed', 'queued', 'in_turn', 'done')
-    UNION SELECT id FROM agents INDEXED BY agents_paused WHERE paused_at IS NOT NULL";
+        AND sender <> 'user' AND ",
+    answerable!(),
+    "
+    UNION SELECT id FROM agents INDEXED BY agents_paused WHERE paused_at IS NOT NULL"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
