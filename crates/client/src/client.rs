@@ -568,6 +568,8 @@ mod tests {
             ..AgentFilter::default()
         };
         check(&agents, "state=parked&ended=true&limit=5");
+        let named = AgentFilter { ids: vec![AgentId::root(), AgentId::user()], ..AgentFilter::default() };
+        check(&named, "ids=root,user");
         let messages = MessageFilter {
             with: Some(AgentId::root()),
             message_type: Some("general".to_owned()),

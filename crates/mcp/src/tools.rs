@@ -223,7 +223,7 @@ impl Tool {
                 let ListAgents { task, state, role, capability, direction, ended, after, limit } =
                     read(arguments)?;
                 let filter = AgentFilter {
-                    ids: None,
+                    ids: Vec::new(),
                     task,
                     state,
                     role,

@@ -9,7 +9,8 @@ use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
 use polity_society::role::InterfaceSpec;
 use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An agent, root, or the person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,8 +67,13 @@ pub struct AgentView {
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
     /// Only the agents with these ids, separated by commas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ids: Option<String>,
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "joined",
+        deserialize_with = "separated"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub ids: Vec<AgentId>,
     /// Only agents of this task, plus root and the person. For root and the person, the view then shows the state and
     /// the usage in this task. For root, it also shows the service that root uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +103,27 @@ pub struct AgentFilter {
 
 pub(super) fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// Maximum length of an id in a filter, in bytes. Ids that polity makes are shorter.
+const LONGEST_ID: usize = 200;
+
+/// Writes ids as one text, separated by commas, because the query of an address has no lists.
+fn joined<S: Serializer>(ids: &[AgentId], serializer: S) -> Result<S::Ok, S::Error> {
+    let ids: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
+    serializer.serialize_str(&ids.join(","))
+}
+
+/// Reads what [`joined`] writes. Refuses a text that cannot be an id: it would select nothing.
+fn separated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AgentId>, D::Error> {
+    let read = |id: &str| {
+        let is_id = (1..=LONGEST_ID).contains(&id.len())
+            && !id.contains(|character: char| character.is_whitespace() || character.is_control());
+        is_id.then(|| AgentId::new(id)).ok_or_else(|| {
+            D::Error::custom(format!("`{}` is no id; give ids, separated by commas", id.escape_debug()))
+        })
+    };
+    String::deserialize(deserializer)?.split(',').map(read).collect()
 }
 
 /// A page of agents.

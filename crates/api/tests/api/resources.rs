@@ -67,6 +67,9 @@ async fn every_route_is_good_for_something() {
     let seeing = daemon.get("/api/agents?capability=vision&direction=input").await.ok();
     assert_eq!(seeing["agents"].as_array().unwrap().len(), 1);
     assert!(seeing["asOf"].as_i64().unwrap() > 0);
+    let named = daemon.get("/api/agents?ids=user,nobody,root").await.ok();
+    let named: Vec<&Value> = named["agents"].as_array().unwrap().iter().map(|agent| &agent["id"]).collect();
+    assert_eq!(named, ["user", "root"]);
     assert_eq!(daemon.get(&format!("/api/agents/{agent}")).await.ok()["task"], task);
     let contacts = daemon.get("/api/agents/root/contacts").await.ok();
     assert!(contacts.as_array().unwrap().iter().any(|contact| contact["agent"] == "user"));
@@ -239,6 +242,10 @@ async fn what_makes_no_sense_is_refused() {
         "/api/agents?direction=up",
         "/api/agents?ended=perhaps",
         "/api/agents?limit=-1",
+        "/api/agents?ids=",
+        "/api/agents?ids=root,,user",
+        "/api/agents?ids=root,%20user",
+        "/api/agents?ids=root%0a",
         "/api/agents/root/conversation?before=soon",
         "/api/agents/root/request?full=much",
         "/api/messages?order=random",

@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let is_text = arguments.shape.form() == Form::Text;
     let filter = AgentFilter {
-        ids: None,
+        ids: Vec::new(),
         task: named_task(&client, arguments.task).await?,
         state: arguments.state,
         role: arguments.role,

@@ -142,8 +142,8 @@ pub async fn list(
     if let Some(after) = filter.after {
         query.push(" AND place > ").push_bind(after);
     }
-    if let Some(ids) = &filter.ids {
-        let ids = json!(ids.split(',').collect::<Vec<_>>()).to_string();
+    if !filter.ids.is_empty() {
+        let ids = json!(filter.ids).to_string();
         query.push(" AND id IN (SELECT value FROM json_each(").push_bind(ids).push("))");
     }
     if let Some(task) = &filter.task {

@@ -265,7 +265,7 @@ fn agent_filter() -> impl Strategy<Value = AgentFilter> {
         option(0.3, prop::sample::select(vec!["root", "agent-001,nobody,root", "agent-000,agent-002"])),
     )
         .prop_map(|(task, state, role, capability, direction, include_ended, ids)| AgentFilter {
-            ids: ids.map(str::to_owned),
+            ids: ids.into_iter().flat_map(|ids| ids.split(',')).map(AgentId::new).collect(),
             task: task.map(TaskId::new),
             state,
             role: role.map(str::to_owned),
@@ -351,7 +351,7 @@ proptest! {
                     .filter(|agent| {
                         let is_there = filter.include_ended || agent.state != AgentState::Ended;
                         filter.state.map_or(is_there, |state| agent.state == state)
-                            && filter.ids.as_ref().is_none_or(|ids| ids.split(',').any(|id| agent.id.as_str() == id))
+                            && (filter.ids.is_empty() || filter.ids.contains(&agent.id))
                             && filter.task.as_ref().is_none_or(|task| agent.task.as_ref().is_none_or(|own| own == task))
                             && filter.role.as_ref().is_none_or(|role| {
                                 agent.role == *role || agent.role_id.as_ref().is_some_and(|id| id.as_str() == role)
