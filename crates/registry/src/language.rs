@@ -13,11 +13,17 @@ use polity_society::text::Language;
 const CHOSEN: &str = "// Somebody has chosen the language of this file.\n";
 
 /// Returns whether somebody has chosen the language that the text of `app.json` names. polity itself writes the default
-/// file, so nobody has chosen the language in it.
+/// file, so nobody has chosen the language in it. The same holds for the default file of another version, and for a
+/// default file in which only other settings were changed: all of them begin as the default file does.
 pub fn language_is_chosen(text: &str) -> bool {
     let names_one =
         fields::parse_object(settings::FILE, text).is_ok_and(|root| root.contains_key("language"));
-    names_one && text != DEFAULT_SETTINGS
+    names_one && !text.starts_with(default_beginning())
+}
+
+/// Returns the beginning of the default `app.json`, up to the language, which comes before the first empty line.
+fn default_beginning() -> &'static str {
+    DEFAULT_SETTINGS.split("\n\n").next().unwrap_or(DEFAULT_SETTINGS)
 }
 
 /// Returns the text of `app.json` with this language as a chosen one; `None` if the text cannot be changed safely.
@@ -48,7 +54,7 @@ pub fn with_language(text: &str, language: Language) -> Option<String> {
     if settings.language != language {
         return None;
     }
-    Some(if changed == DEFAULT_SETTINGS { format!("{CHOSEN}{changed}") } else { changed })
+    Some(if language_is_chosen(&changed) { changed } else { format!("{CHOSEN}{changed}") })
 }
 
 #[cfg(test)]
@@ -74,13 +80,17 @@ mod tests {
 
     #[test]
     fn a_chosen_language_differs_from_the_default_one() {
-        for text in [DEFAULT_SETTINGS, "{}", "{\"discover\": true}"] {
+        assert!(default_beginning().ends_with("\"language\": \"zh\","), "{}", default_beginning());
+        let of_other_version = DEFAULT_SETTINGS.replacen("\"maxDepth\": 8", "\"maxDepth\": 9", 1);
+        assert_ne!(of_other_version, DEFAULT_SETTINGS);
+        for text in [DEFAULT_SETTINGS, of_other_version.as_str(), "{}", "{\"discover\": true}"] {
             assert!(!language_is_chosen(text), "{text}");
             for language in [Language::Zh, Language::En] {
                 assert!(language_is_chosen(&with_language(text, language).unwrap()), "{text}");
             }
         }
         assert!(!language_is_chosen("{"));
+        assert!(language_is_chosen("{\"language\": \"zh\"}"));
         let chosen = with_language(DEFAULT_SETTINGS, Language::Zh).unwrap();
         assert!(chosen.ends_with(DEFAULT_SETTINGS), "{chosen}");
     }
