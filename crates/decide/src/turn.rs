@@ -108,9 +108,8 @@ pub struct Turn {
     /// The calls that were started and have no result. The key is the id of the call. The value is the evidence of the
     /// call (see [`Self::evidence`]).
     started: BTreeMap<String, Value>,
-    /// The questions to the person about calls. The key is the id of the call. The judgement is `None` until the
-    /// question ends.
-    questions: BTreeMap<String, Option<Judgement>>,
+    /// The questions to the person about calls. The key is the id of the call.
+    questions: BTreeMap<String, Question>,
     /// Whether a tool that acts outside the society has run in this turn.
     acted_outside: bool,
     rounds: u64,
@@ -127,6 +126,15 @@ pub struct Turn {
     misfit_told: WasTold,
     /// Whether a notice told the model that its text does not count as an answer.
     no_answer_told: WasTold,
+}
+
+/// A question to the person about a call.
+#[derive(Clone, Debug, Default)]
+struct Question {
+    /// Names what the person was shown (see [`Turn::shown`]).
+    shown: Value,
+    /// `None` until the question ends.
+    judgement: Option<Judgement>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +324,7 @@ impl Turn {
         if self.summing_up == SummingUp::Asked && !has_started {
             return Step::RefuseTool(call.clone(), WhyRefused::TooManyRounds);
         }
-        match self.questions.get(&call.id) {
+        match self.questions.get(&call.id).map(|question| &question.judgement) {
             Some(None) => Step::Await(call.clone()),
             Some(Some(Judgement::Denied { reason })) => {
                 Step::RefuseTool(call.clone(), WhyRefused::Denied { reason: reason.clone() })
@@ -329,7 +337,14 @@ impl Turn {
 
     /// Returns whether the person has allowed a call.
     pub fn is_allowed(&self, call: &ToolCall) -> bool {
-        matches!(self.questions.get(&call.id), Some(Some(Judgement::Allowed)))
+        self.shown(call).is_some()
+    }
+
+    /// If the person has allowed a call, returns what names the state that the person was shown, such as the hash of
+    /// files. The value is `Null` if the call has no such state.
+    pub fn shown(&self, call: &ToolCall) -> Option<&Value> {
+        let question = self.questions.get(&call.id)?;
+        (question.judgement == Some(Judgement::Allowed)).then_some(&question.shown)
     }
 
     /// Returns the calls that have no result yet, in the order in which they run.
@@ -377,11 +392,12 @@ impl Turn {
                 self.started.insert(call.to_string(), evidence.clone());
                 self.acted_outside = true;
             }
-            Record::Asked { call, .. } => {
-                self.questions.insert(call.to_string(), None);
+            Record::Asked { call, approval: _, shown } => {
+                let question = Question { shown: shown.clone(), judgement: None };
+                self.questions.insert(call.to_string(), question);
             }
             Record::Judged { call, judgement } => {
-                self.questions.insert(call.to_string(), Some(judgement.clone()));
+                self.questions.entry(call.to_string()).or_default().judgement = Some(judgement.clone());
             }
             Record::ToolFinished { call, result } => self.take_result(call, result),
             Record::Compacted { .. } | Record::Status { .. } => {}

@@ -44,6 +44,20 @@ pub struct Invocation {
     /// Decides to which hosts the web requests of this call may go. This also applies to a request that follows a
     /// redirect.
     pub hosts: Hosts,
+    /// Whether the call runs only because the person has said yes to it.
+    pub consent: Consent,
+}
+
+/// Whether a call runs only because the person has said yes to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// The policy allows the call without a question, for example because the person always allows such calls.
+    NotNeeded,
+    /// The person was asked about this call and said yes to this call only.
+    Given {
+        /// The state that the person was shown ([`crate::tool::Shown::state`]); `Null` if there was none.
+        shown: Value,
+    },
 }
 
 impl fmt::Debug for Invocation {

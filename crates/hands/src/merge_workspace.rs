@@ -2,14 +2,14 @@
 //! agent that the caller hired, directly or through other agents.
 
 use crate::arguments::{self, Argued};
-use crate::call::{Arguments, Caller, Invocation, Output};
-use crate::tool::{AfterCrash, Effect, Reach, Tool};
+use crate::call::{Arguments, Caller, Consent, Invocation, Output};
+use crate::tool::{AfterCrash, Effect, Reach, Shown, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::defuse::json_line;
 use polity_society::id::AgentId;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
-use polity_workspaces::{FileDiff, Workspaces};
+use polity_workspaces::{FileDiff, Unmerged, Wanted, Workspaces};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,16 +78,16 @@ impl Tool for MergeWorkspace {
         AfterCrash::Repeat
     }
 
-    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<Shown>> {
         async move {
             let MergeArguments { agent_id } = arguments::read(&invocation.arguments).ok()?;
             let agent = AgentId::new(agent_id);
             if !(self.is_descendant)(&invocation.caller, &agent).await {
                 return None;
             }
-            let files =
-                self.workspaces.unmerged(&invocation.caller, &agent, &invocation.cancel).await.ok()?;
-            Some(in_one_text(&files)).filter(|text| !text.is_empty())
+            let found = self.workspaces.unmerged(&invocation.caller, &agent, &invocation.cancel).await;
+            let Unmerged { files, tree } = found.ok().flatten()?;
+            Some(Shown { text: in_one_text(&files), state: json!(tree) })
         }
         .boxed()
     }
@@ -99,7 +99,13 @@ impl Tool for MergeWorkspace {
             if !(self.is_descendant)(&invocation.caller, &agent).await {
                 return Err(Refusal::NotDescendant { agent: agent.to_string() });
             }
-            let merged = self.workspaces.merge(&invocation.caller, &agent, &invocation.cancel).await?;
+            // The descendant may have worked on while the question was open.
+            let wanted = match &invocation.consent {
+                Consent::NotNeeded => Wanted::Present,
+                Consent::Given { shown } => Wanted::Shown(shown.as_str()),
+            };
+            let merged =
+                self.workspaces.merge(&invocation.caller, &agent, wanted, &invocation.cancel).await?;
             let named = &merged.files[..merged.files.len().min(NAMED_FILES)];
             let mut answer = json!({"commits": merged.commits, "files": named});
             if named.len() < merged.files.len() {

@@ -68,6 +68,25 @@ pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
     [Act { group: tool.group(), reach: tool.reach(arguments) }].into_iter().chain(further).collect()
 }
 
+/// What the person sees of a call before deciding whether it may run. The default shows nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// A text such as a diff. Empty if the call would change nothing.
+    pub text: String,
+    /// Names what the text was made of, such as the hash of files that other agents may change before the person
+    /// answers. The runtime keeps it with the question, and passes it to [`Tool::run`] after a yes
+    /// ([`crate::call::Consent::Given`]). A tool with such a state must not run on another one. `Null` if the tool needs
+    /// no such check.
+    pub state: Value,
+}
+
+impl Shown {
+    /// Makes a value without a state.
+    pub fn text(text: String) -> Self {
+        Self { text, state: Value::Null }
+    }
+}
+
 /// A tool that acts outside the society.
 pub trait Tool: Send + Sync {
     /// Returns the name by which models call the tool.
@@ -127,9 +146,8 @@ pub trait Tool: Send + Sync {
         async { BTreeSet::new() }.boxed()
     }
 
-    /// Returns a text such as a diff, which shows what a call would change. The person who must approve the call reads
-    /// it. Changes nothing.
-    fn preview<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+    /// Returns what the person who must approve the call sees of it, such as a diff. Changes nothing.
+    fn preview<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Option<Shown>> {
         async { None }.boxed()
     }
 

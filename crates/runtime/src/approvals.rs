@@ -17,7 +17,7 @@ pub(crate) use words::permitted;
 use crate::head::head;
 use polity_decide::arguments::group_of;
 use polity_hands::call::Hosts;
-use polity_hands::tool::Act;
+use polity_hands::tool::{Act, Shown};
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
 use polity_society::id::{CallId, TurnId};
@@ -180,7 +180,7 @@ pub(crate) async fn ask(
     turn: TurnId,
     call: &ToolCall,
     asking: Box<Asking>,
-    preview: Option<String>,
+    shown: Option<Shown>,
 ) -> Result<Record, Error> {
     let arguments = match &call.arguments {
         Arguments::Object(arguments) => Value::Object(arguments.clone()),
@@ -191,6 +191,7 @@ pub(crate) async fn ask(
     for source in &facts.seen {
         way.extend(words::way(&mut tx.connection, asker, source).await?);
     }
+    let Shown { text, state } = shown.unwrap_or_default();
     let call_id = CallId::new(call.id.clone());
     let asked = NewApproval {
         turn,
@@ -198,7 +199,7 @@ pub(crate) async fn ask(
         tool: call.name.clone(),
         role: facts.role.clone(),
         arguments: arguments.clone(),
-        preview,
+        preview: Some(text).filter(|text| !text.is_empty()),
         remembered: json!(remember(&facts)),
         why: words::why(&reason),
         scope: match often {
@@ -209,7 +210,7 @@ pub(crate) async fn ask(
         expires_at: tx.now.saturating_add(snapshot.settings.tools.approval_timeout),
     };
     let approval = approvals::insert(tx, asker, &asked).await?;
-    let record = Record::Asked { call: call_id, approval: approval.clone() };
+    let record = Record::Asked { call: call_id, approval: approval.clone(), shown: state };
     records::append(tx, asker, turn, &record).await?;
     let event = Event::ApprovalRequested {
         task: asker.task.clone(),

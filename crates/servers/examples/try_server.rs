@@ -8,7 +8,9 @@
 //! A call fails if its result does not contain `EXPECTED`. A result is shown as JSON, with the kinds of its files. With
 //! `--kill` instead of `--call`, the processes of the server are killed when the call reports its first progress.
 
-use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
+use polity_hands::call::{
+    Attempt, Caller, Consent, Content, Hosts, Invocation, Output, Place, Progress, Root,
+};
 use polity_hands::table::Toolbox;
 use polity_servers::{Bounds, Config, Http, Launch, Plain, Process, Sandbox, Servers, Standing};
 use polity_society::id::{AgentId, TaskId};
@@ -154,5 +156,6 @@ fn invocation(arguments: Value, fate: Fate) -> Invocation {
             Fate::Dies => Progress::new(|_| kill_children()),
         },
         hosts: Hosts::any(),
+        consent: Consent::NotNeeded,
     }
 }

@@ -151,6 +151,12 @@ pub enum Refusal {
         /// The files in which the worktrees conflict, each with the conflicting parts, as JSON.
         conflicts: Value,
     },
+    /// The worktree of an agent no longer has the files that the person was shown before the person allowed the merge.
+    /// Nothing was merged.
+    WorkChanged {
+        /// The agent that works in the worktree.
+        agent: AgentId,
+    },
     /// A tool with outside effects failed.
     ToolFailed {
         /// The name of the tool.
@@ -200,6 +206,7 @@ impl Refusal {
             Self::FileChanged { .. } | Self::FileNotViewed { .. } => "file_changed",
             Self::WorkspaceRefused { .. } => "workspace_refused",
             Self::MergeConflict { .. } => "merge_conflict",
+            Self::WorkChanged { .. } => "work_changed",
             Self::ToolFailed { .. } => "tool_failed",
             Self::ServerFailed { .. } => "mcp_failed",
         }
@@ -252,6 +259,7 @@ impl Refusal {
             Self::MergeConflict { agent, .. } => {
                 texts.fill(TextKey::RefusalMergeConflict, &[("id", agent.as_str())])
             }
+            Self::WorkChanged { agent } => texts.fill(TextKey::RefusalWorkChanged, &[("id", agent.as_str())]),
             Self::ToolFailed { tool, reason } => {
                 texts.fill(TextKey::RefusalToolFailed, &[("tool", tool), ("reason", reason)])
             }
@@ -323,6 +331,7 @@ impl Refusal {
                 object["agentId"] = json!(agent);
                 object["conflicts"] = conflicts.clone();
             }
+            Self::WorkChanged { agent } => object["agentId"] = json!(agent),
             Self::ApprovalExpired { tool }
             | Self::OutcomeUnknown { tool }
             | Self::ToolFailed { tool, .. } => {

@@ -27,7 +27,13 @@ pub enum Record {
         evidence: Value,
     },
     /// The person was asked whether a call may be made.
-    Asked { call: CallId, approval: ApprovalId },
+    Asked {
+        call: CallId,
+        approval: ApprovalId,
+        /// Names what the person was shown, such as the hash of files that other agents may change before the answer.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        shown: Value,
+    },
     /// The question whether a call may be made has ended.
     Judged {
         call: CallId,

@@ -45,5 +45,5 @@ mod beneath;
 pub use settle::Unfinished;
 pub use workspaces::{
     Commit, Cut, FileChange, FileDiff, FileEntry, GitDirs, History, Merged, MergedFile, Opened, Recording,
-    Recovered, Retired, Settled, Workspaces, WorktreeCommit,
+    Recovered, Retired, Settled, Unmerged, Wanted, Workspaces, WorktreeCommit,
 };

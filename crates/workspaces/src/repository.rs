@@ -130,6 +130,12 @@ impl Repository {
         }
     }
 
+    /// Returns the hash of the tree of a commit. Two commits with the same files have the same tree.
+    pub(crate) async fn tree_of(&self, commit: &str) -> Result<String, Problem> {
+        let wanted = format!("{commit}^{{tree}}");
+        self.word(self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options"]).with(wanted)).await
+    }
+
     /// Returns the files of a commit.
     pub(crate) async fn tree(&self, commit: &str) -> Result<Tree, Problem> {
         let call = self.call(&["ls-tree", "-r", "-z", "--full-tree", commit]);

@@ -12,9 +12,9 @@ mod tests;
 
 pub use forking::Cut;
 pub use history::{History, Recording, WorktreeCommit};
-pub use merge::{Merged, MergedFile};
+pub use merge::{Merged, MergedFile, Wanted};
 
-pub use reading::{Commit, FileChange, FileDiff, FileEntry};
+pub use reading::{Commit, FileChange, FileDiff, FileEntry, Unmerged};
 pub use retire::Retired;
 
 use crate::git::{Found, Git};

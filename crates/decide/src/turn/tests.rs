@@ -238,12 +238,12 @@ impl World {
             let step = turn.next(MAX_ROUNDS);
             match &step {
                 Step::RunTool(call) if call.name == ASKED && !turn.is_allowed(call) => {
-                    let approval = ApprovalId::from_number(1);
-                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval });
+                    let (approval, shown) = (ApprovalId::from_number(1), Value::Null);
+                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval, shown });
                 }
                 Step::RecordInterruption(call) if needs_a_new_yes(call) && !turn.is_allowed(call) => {
-                    let approval = ApprovalId::from_number(2);
-                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval });
+                    let (approval, shown) = (ApprovalId::from_number(2), Value::Null);
+                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval, shown });
                 }
                 Step::RunTool(call) if !is_outside(call) => {
                     into.done.push(call.id.clone());

@@ -11,7 +11,7 @@ use crate::call::{Arguments, Attempt, Caller, Invocation, Output};
 use crate::files::desk::{PATH, blocking};
 use crate::files::saving::Files;
 use crate::files::str_replace_editor::arguments::{Arguments as Given, Wanted};
-use crate::tool::{AfterCrash, Effect, Reach, Tool};
+use crate::tool::{AfterCrash, Effect, Reach, Shown, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -94,12 +94,13 @@ impl Tool for StrReplaceEditor {
         self.evidence(invocation).boxed()
     }
 
-    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<Shown>> {
         async move {
             let preview = self.diff(&invocation.caller, &invocation.arguments).await;
             // A call that cannot be carried out has no preview. It is refused when it runs, even if the person
-            // allows it.
-            preview.ok().flatten().map(|preview| preview.diff)
+            // allows it. The diff needs no state: if somebody else changes the file before the answer, the call is
+            // refused, because the agent has not viewed that change.
+            preview.ok().flatten().map(|preview| Shown::text(preview.diff))
         }
         .boxed()
     }

@@ -1,7 +1,7 @@
 //! A workspace for tests, and functions that call the file tools in it.
 
 use crate::call::{
-    Access, Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root,
+    Access, Arguments, Attempt, Caller, Consent, Content, Hosts, Invocation, Output, Place, Progress, Root,
 };
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
 use crate::places::Places;
@@ -92,6 +92,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             progress: Progress::none(),
             hosts: Hosts::any(),
+            consent: Consent::NotNeeded,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Tests of the tool `merge_workspace`.
 
 use super::{MergeWorkspace, NAMED_FILES, PREVIEW_BYTES, in_one_text};
-use crate::call::{Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
+use crate::call::{
+    Arguments, Attempt, Caller, Consent, Content, Hosts, Invocation, Output, Place, Progress, Root,
+};
 use crate::tool::Tool;
 use futures::FutureExt;
 use polity_society::id::{AgentId, TaskId};
@@ -36,6 +38,7 @@ fn invocation(arguments: Value) -> Invocation {
         cancel: CancellationToken::new(),
         progress: Progress::none(),
         hosts: Hosts::any(),
+        consent: Consent::NotNeeded,
     }
 }
 
@@ -77,8 +80,11 @@ async fn the_person_sees_what_a_merge_would_bring() {
     };
     let ben = workspaces.hire(&root(), &AgentId::new("ben-2"), &cancel).await.unwrap();
     let tool = tool(workspaces);
-    let preview = async |agent: &str| tool.preview(&invocation(json!({"agent_id": agent}))).await;
-    assert_eq!(preview("ann-1").await, None);
+    let preview = async |agent: &str| {
+        let shown = tool.preview(&invocation(json!({"agent_id": agent}))).await;
+        shown.map(|shown| shown.text)
+    };
+    assert_eq!(preview("ann-1").await.as_deref(), Some(""));
     fs::write(ann.directory.join("a"), "1\n").unwrap();
     fs::write(ben.directory.join("b"), "2\n").unwrap();
     let shown = preview("ann-1").await.unwrap();
@@ -88,7 +94,36 @@ async fn the_person_sees_what_a_merge_would_bring() {
     // The preview has merged nothing.
     let merged = tool.run(invocation(json!({"agentId": "ann-1"}))).await.unwrap();
     assert_eq!(answer(merged)["files"], json!([{"path": "a", "change": "added"}]));
-    assert_eq!(preview("ann-1").await, None);
+    assert_eq!(preview("ann-1").await.as_deref(), Some(""));
+}
+
+/// While a question is open, only the agent that asked waits. The others go on working.
+#[tokio::test]
+async fn a_yes_merges_only_what_the_person_was_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::new(home.path().to_owned());
+    let cancel = CancellationToken::new();
+    let Ok(ann) = workspaces.hire(&root(), &AgentId::new("ann-1"), &cancel).await else {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    };
+    let tool = tool(workspaces);
+    let call = || invocation(json!({"agentId": "ann-1"}));
+    let allowed = |shown: &Value| Invocation { consent: Consent::Given { shown: shown.clone() }, ..call() };
+    fs::write(ann.directory.join("a"), "1\n").unwrap();
+    let shown = tool.preview(&call()).await.unwrap();
+    fs::write(ann.directory.join("b"), "2\n").unwrap();
+    for state in [&shown.state, &Value::Null] {
+        let refused = tool.run(allowed(state)).await.unwrap_err();
+        assert_eq!(refused, Refusal::WorkChanged { agent: AgentId::new("ann-1") }, "{state}");
+    }
+    let shown = tool.preview(&call()).await.unwrap();
+    let merged = answer(tool.run(allowed(&shown.state)).await.unwrap());
+    assert_eq!(merged["files"].as_array().map(Vec::len), Some(2), "{merged}");
+    // If no question is needed, the merge takes what is there.
+    fs::write(ann.directory.join("c"), "3\n").unwrap();
+    let merged = answer(tool.run(call()).await.unwrap());
+    assert_eq!(merged["files"], json!([{"path": "c", "change": "added"}]));
 }
 
 #[test]

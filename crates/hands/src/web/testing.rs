@@ -1,6 +1,8 @@
 //! An HTTP server with answers that a test sets, and functions that call the web tools.
 
-use crate::call::{Access, Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root, Source};
+use crate::call::{
+    Access, Attempt, Caller, Consent, Hosts, Invocation, Output, Place, Progress, Root, Source,
+};
 use crate::files::{Bounds, Files};
 use crate::places::Places;
 use crate::table::Toolbox;
@@ -181,6 +183,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             progress: Progress::none(),
             hosts: self.hosts.clone(),
+            consent: Consent::NotNeeded,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A data directory with the tools of the group `command`, and settings that a test can change.
 
-use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root, Source};
+use polity_hands::call::{
+    Attempt, Caller, Consent, Content, Hosts, Invocation, Output, Place, Progress, Root, Source,
+};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
 use polity_hands::tool::{Reach, Tool, Toolbox};
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
@@ -159,6 +161,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             progress: Progress::none(),
             hosts: Hosts::any(),
+            consent: Consent::NotNeeded,
         }
     }
 

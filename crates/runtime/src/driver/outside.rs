@@ -24,8 +24,8 @@ use futures::future::join_all;
 use place::{caller, make_worktree};
 use polity_decide::inline::without_bytes_in_diff;
 use polity_decide::turn::Turn;
-use polity_hands::call::{Attempt, Hosts, Invocation, Progress};
-use polity_hands::tool::{Act, Effect, Tool, acts};
+use polity_hands::call::{Attempt, Consent, Hosts, Invocation, Progress};
+use polity_hands::tool::{Act, Effect, Shown, Tool, acts};
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::id::CallId;
@@ -70,17 +70,22 @@ struct Ready {
     prepared: Result<Value, Refusal>,
     /// Whether the person has already allowed this call.
     asked: Asked,
-    /// A text that shows what the call would change; `None` if the person will probably not be asked about the call.
-    preview: Option<String>,
+    /// Whether the call runs only because the person has said yes to it. [`begin`] finds this out.
+    consent: Consent,
+    /// What the person sees of the call; `None` if the person will probably not be asked about the call.
+    preview: Option<Shown>,
     /// The sources from which the call can bring content into the workspace. Empty if the call does not run.
     brings: BTreeSet<Source>,
 }
 
 /// Whether the person was asked about a call and has allowed it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 enum Asked {
     NotYet,
-    Allowed,
+    /// `shown` names the state that the person was shown.
+    Allowed {
+        shown: Value,
+    },
 }
 
 impl Ready {
@@ -140,6 +145,7 @@ pub(super) async fn run_outside(
         cancel: cancel.clone(),
         progress: Progress::none(),
         hosts: Hosts::any(),
+        consent: Consent::NotNeeded,
     };
     let mut ready = Vec::with_capacity(calls.len());
     for (call, ruling) in calls.into_iter().zip(rulings) {
@@ -170,16 +176,23 @@ pub(super) async fn run_outside(
                 () = halt.cancelled() => return Ok(Happened::Nothing),
             };
         }
-        let asked = if turn.is_allowed(&call) { Asked::Allowed } else { Asked::NotYet };
+        let asked = match turn.shown(&call) {
+            Some(shown) => Asked::Allowed { shown: shown.clone() },
+            None => Asked::NotYet,
+        };
         let mut preview = None;
-        if let (Ok(_), Asked::NotYet, true, Some(tool)) = (&prepared, asked, may_be_asked, &tool) {
+        if let (Ok(_), Asked::NotYet, true, Some(tool)) = (&prepared, &asked, may_be_asked, &tool) {
             let input = invocation(&call, Value::Null);
             preview = tokio::select! {
-                preview = tool.preview(&input) => preview.map(|diff| without_bytes_in_diff(&diff)),
+                preview = tool.preview(&input) => preview,
                 () = halt.cancelled() => return Ok(Happened::Nothing),
             };
+            if let Some(Shown { text, .. }) = &mut preview {
+                *text = without_bytes_in_diff(text);
+            }
         }
-        ready.push(Ready { call, tool, prepared, asked, preview, brings });
+        let consent = Consent::NotNeeded;
+        ready.push(Ready { call, tool, prepared, asked, consent, preview, brings });
     }
     let Some((ready, records)) = begin(handles, conversation, open, &snapshot, attempt, ready).await? else {
         return Ok(Happened::Nothing);
@@ -202,13 +215,14 @@ pub(super) async fn run_outside(
     let reaches: Vec<Vec<Reach>> = ready.iter().map(reached).collect();
     let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
     let turn = &*turn;
-    let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, .. }, hosts)| {
+    let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, consent, .. }, hosts)| {
         let unknown = prepared.is_err().then(|| unknown_outcome(handles, &snapshot, turn, &call)).flatten();
         let input = prepared.map(|evidence| {
             let mut input = invocation(&call, evidence);
             let reporter = Reporter::new(handles, conversation, &call);
             input.progress = reporter.progress();
             input.hosts = hosts;
+            input.consent = consent;
             (input, reporter)
         });
         let running = &running;
@@ -331,9 +345,12 @@ async fn begin(
                     ready.prepared = Err(refusal);
                 }
                 if let (Ok(_), Some(question)) = (&ready.prepared, ready.question()) {
-                    match approvals::rule(&mut tx.connection, &snapshot, &owner, question).await? {
-                        Ruling::Ask(_) if ready.asked == Asked::Allowed => {}
-                        Ruling::Ask(asking) => {
+                    let ruling = approvals::rule(&mut tx.connection, &snapshot, &owner, question).await?;
+                    match (ruling, ready.asked.clone()) {
+                        (Ruling::Ask(_), Asked::Allowed { shown }) => {
+                            ready.consent = Consent::Given { shown };
+                        }
+                        (Ruling::Ask(asking), Asked::NotYet) => {
                             let record = approvals::ask(
                                 tx,
                                 &snapshot,
@@ -347,8 +364,8 @@ async fn begin(
                             written.push(record);
                             break;
                         }
-                        Ruling::Refuse(refusal) => ready.prepared = Err(refusal),
-                        Ruling::Allow => {}
+                        (Ruling::Refuse(refusal), _) => ready.prepared = Err(refusal),
+                        (Ruling::Allow, _) => {}
                     }
                 }
                 if let (Ok(evidence), Attempt::First) = (&ready.prepared, attempt) {

@@ -5,7 +5,7 @@ use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::call::{Arguments, Invocation, Output, Source};
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
-use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Tool, Words};
+use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Shown, Tool, Words};
 use polity_sandbox::{Enter, Settings};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -28,6 +28,8 @@ pub(crate) struct FakeTool {
     pub(crate) needs: Vec<Needs>,
     /// The sources from which every call can bring content into the workspace.
     pub(crate) brings: BTreeSet<Source>,
+    /// What the person sees of every call.
+    pub(crate) shows: Option<Shown>,
     /// Counts for how many calls the tool has prepared something.
     pub(crate) prepares: Arc<AtomicUsize>,
     pub(crate) run: Arc<Run>,
@@ -42,8 +44,8 @@ impl FakeTool {
         let evidence = Value::Null;
         let (group, reach) = (ToolGroup::Web, Reach::Other(Effect::Changes));
         let (after_crash, needs, run) = (AfterCrash::Repeat, Vec::new(), Arc::new(run));
-        let (brings, prepares) = (BTreeSet::new(), Arc::default());
-        Self { name, group, reach, after_crash, evidence, needs, brings, prepares, run }
+        let (brings, shows, prepares) = (BTreeSet::new(), None, Arc::default());
+        Self { name, group, reach, after_crash, evidence, needs, brings, shows, prepares, run }
     }
 
     /// Makes a tool that returns the same result for every call.
@@ -97,6 +99,10 @@ impl Tool for FakeTool {
 
     fn brings<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, BTreeSet<Source>> {
         async { self.brings.clone() }.boxed()
+    }
+
+    fn preview<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Option<Shown>> {
+        async { self.shows.clone() }.boxed()
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -15,7 +15,7 @@ use polity_hands::call::{Arguments, Caller, File, Invocation, Output};
 use polity_hands::files::{Bounds, Files, PathArgument};
 use polity_hands::places::Places;
 use polity_hands::table::Hands;
-use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Tool};
+use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Shown, Tool};
 use polity_llm::ToolCall;
 use polity_registry::Registry;
 use polity_society::id::ArtifactId;
@@ -260,11 +260,11 @@ impl Tool for GetFile {
         .boxed()
     }
 
-    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<Shown>> {
         async move {
             let given: GetGiven = read(GET_ARTIFACT, &invocation.arguments).ok()?;
             let bytes = self.bytes(&invocation.caller, &given.reference).await.ok()?;
-            self.files.preview(&invocation.caller, place(&given), bytes).await
+            self.files.preview(&invocation.caller, place(&given), bytes).await.map(Shown::text)
         }
         .boxed()
     }

@@ -2,7 +2,7 @@
 
 use crate::{Bounds, Config, Launch, Launcher, Process, Sandbox, Servers, Standing, Started, Tree};
 use futures::future::{BoxFuture, FutureExt};
-use polity_hands::call::{Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root};
+use polity_hands::call::{Attempt, Caller, Consent, Hosts, Invocation, Output, Place, Progress, Root};
 use polity_hands::table::Toolbox;
 use polity_hands::tool::Tool;
 use polity_society::id::{AgentId, TaskId};
@@ -311,5 +311,6 @@ pub(super) fn invocation(arguments: Value) -> Invocation {
         cancel: CancellationToken::new(),
         progress: Progress::none(),
         hosts: Hosts::any(),
+        consent: Consent::NotNeeded,
     }
 }

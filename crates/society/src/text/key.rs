@@ -266,6 +266,8 @@ text_keys! {
     RefusalWorkspaceRefused = "refusal.workspace_refused" ["reason"];
     /// Advice for the refusal `merge_conflict`.
     RefusalMergeConflict = "refusal.merge_conflict" ["id"];
+    /// Advice for the refusal `work_changed`.
+    RefusalWorkChanged = "refusal.work_changed" ["id"];
     /// Advice for the refusal `tool_failed`.
     RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
     /// Advice for the refusal `mcp_failed`.

@@ -30,6 +30,16 @@ const HUNK_BYTES: usize = 4 << 20;
 /// contents of these files are in memory.
 const FILES_AT_ONCE: usize = 32;
 
+/// Which files of a worktree a merge takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// The files that the worktree has when the merge runs.
+    Present,
+    /// Only the files that [`Workspaces::unmerged`] has shown, named by their tree. If the worktree has other files by
+    /// now, or if nothing was shown (`None`), the merge is refused.
+    Shown(Option<&'a str>),
+}
+
 /// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
@@ -70,6 +80,7 @@ impl Workspaces {
         &self,
         caller: &Caller,
         from: &AgentId,
+        wanted: Wanted<'_>,
         cancel: &CancellationToken,
     ) -> Result<Merged, Refusal> {
         let person = match (&caller.place.worktree, &caller.place.root) {
@@ -82,7 +93,7 @@ impl Workspaces {
             Some(directory) => Some(self.lock_of(directory).lock_owned().await),
             None => None,
         };
-        Ok(locked.merge(caller, from).await?)
+        Ok(locked.merge(caller, from, wanted).await?)
     }
 }
 
@@ -100,7 +111,7 @@ struct Into<'a> {
 }
 
 impl Locked<'_> {
-    async fn merge(&self, caller: &Caller, from: &AgentId) -> Result<Merged, Problem> {
+    async fn merge(&self, caller: &Caller, from: &AgentId, wanted: Wanted<'_>) -> Result<Merged, Problem> {
         let agent = segment(from.as_str())?;
         let repository = self.repository().await?;
         if caller.place.worktree.as_ref() == Some(from) {
@@ -163,7 +174,7 @@ impl Locked<'_> {
             }
             (None, Root::Made) => return Err(Problem::refused("The task has no workspace.")),
         };
-        self.merge_into(&repository, &into, caller, from, &theirs).await
+        self.merge_into(&repository, &into, caller, from, &theirs, wanted).await
     }
 
     async fn merge_into(
@@ -173,6 +184,7 @@ impl Locked<'_> {
         caller: &Caller,
         from: &AgentId,
         theirs: &str,
+        wanted: Wanted<'_>,
     ) -> Result<Merged, Problem> {
         let agent = from.as_str();
         let conflict = |conflicts: Vec<Conflict>| {
@@ -184,6 +196,13 @@ impl Locked<'_> {
             return Ok(Merged::default());
         }
         let merged = repository.merge_trees(&into.commit, theirs).await?;
+        // The commit `theirs` has the present files of the worktree, which may differ from those that the person saw.
+        // The merge takes this commit, so nothing can change between this check and the merge.
+        if let Wanted::Shown(shown) = wanted
+            && shown != Some(repository.tree_of(theirs).await?.as_str())
+        {
+            return Err(Problem::Refused(Refusal::WorkChanged { agent: from.clone() }));
+        }
         if !merged.conflicts.is_empty() || !merged.kinds.is_empty() {
             return Err(conflict(self.describe(repository, &merged).await?));
         }

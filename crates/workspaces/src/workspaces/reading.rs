@@ -55,6 +55,16 @@ pub struct FileDiff {
     pub patch: String,
 }
 
+/// What a merge would bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmerged {
+    /// The files that the merge would change.
+    pub files: Vec<FileDiff>,
+    /// The hash of the git tree with the present files of the worktree. With it, [`super::Wanted::Shown`] takes these
+    /// files and no others.
+    pub tree: String,
+}
+
 /// A commit in a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Commit {
@@ -98,14 +108,14 @@ impl Workspaces {
     }
 
     /// Returns what a merge of an agent's worktree into the workspace of the caller would bring: compares the present
-    /// files of the worktree with the latest commit that both workspaces contain. Merges nothing. The list is empty if
-    /// the agent has no worktree.
+    /// files of the worktree with the latest commit that both workspaces contain. Merges nothing. Returns `None` if the
+    /// agent has no worktree, or if the workspaces have no commit in common.
     pub async fn unmerged(
         &self,
         caller: &Caller,
         from: &AgentId,
         cancel: &CancellationToken,
-    ) -> Result<Vec<FileDiff>, Refusal> {
+    ) -> Result<Option<Unmerged>, Refusal> {
         Ok(self.lock(&caller.task, cancel).await?.unmerged(caller, from).await?)
     }
 
@@ -203,12 +213,12 @@ impl Locked<'_> {
         self.compare(&repository, &base, &head, directory).await
     }
 
-    async fn unmerged(&self, caller: &Caller, from: &AgentId) -> Result<Vec<FileDiff>, Problem> {
+    async fn unmerged(&self, caller: &Caller, from: &AgentId) -> Result<Option<Unmerged>, Problem> {
         let agent = segment(from.as_str())?;
         let directory = self.task.join(agent);
         let repository = self.present_repository().await.filter(|_| directory.is_dir());
-        let Some(repository) = repository else { return Ok(Vec::new()) };
-        let Some(theirs) = repository.tip(&branch_of(agent)).await? else { return Ok(Vec::new()) };
+        let Some(repository) = repository else { return Ok(None) };
+        let Some(theirs) = repository.tip(&branch_of(agent)).await? else { return Ok(None) };
         let ours = match (self.workspace(&caller.place)?, &caller.place.root) {
             (Some((_, branch, _)), _) => repository.tip(&branch).await?,
             (None, Root::Person { directory, .. }) => {
@@ -222,8 +232,10 @@ impl Locked<'_> {
             Some(ours) => repository.common(&ours, &theirs).await?,
             None => None,
         };
-        let Some(common) = common else { return Ok(Vec::new()) };
-        self.compare(&repository, &common, &theirs, directory).await
+        let Some(common) = common else { return Ok(None) };
+        let now = self.viewed(&repository, &theirs, directory).await?;
+        let files = difference(&repository, &common, &now).await?;
+        Ok(Some(Unmerged { files, tree: repository.tree_of(&now).await? }))
     }
 
     /// Compares the present files of a workspace with the commit `base`. `head` is the latest commit of the workspace.
@@ -235,8 +247,7 @@ impl Locked<'_> {
         directory: std::path::PathBuf,
     ) -> Result<Vec<FileDiff>, Problem> {
         let now = self.viewed(repository, head, directory).await?;
-        let changes = repository.changes(base, &now).await?;
-        Ok(with_patches(&changes, &repository.patches(base, &now).await?))
+        difference(repository, base, &now).await
     }
 
     /// Returns a temporary commit with the present files of a workspace. No branch contains this commit.
@@ -279,6 +290,12 @@ impl Locked<'_> {
         imported?;
         Ok(repository.tip(VIEWED).await?.unwrap_or_else(|| head.to_owned()))
     }
+}
+
+/// Compares two commits.
+async fn difference(repository: &Repository, old: &str, new: &str) -> Result<Vec<FileDiff>, Problem> {
+    let changes = repository.changes(old, new).await?;
+    Ok(with_patches(&changes, &repository.patches(old, new).await?))
 }
 
 /// Splits the output of `git diff-tree -p` and assigns each part to its change. The parts and the changes have the

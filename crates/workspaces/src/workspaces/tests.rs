@@ -9,7 +9,7 @@ mod properties;
 mod reading;
 mod settling;
 
-use super::{Opened, Settled, Workspaces};
+use super::{Opened, Settled, Unmerged, Wanted, Workspaces};
 use crate::git::{Found, Git};
 use crate::settle::Unfinished;
 use futures::FutureExt;
@@ -123,7 +123,21 @@ impl World {
     }
 
     pub(super) async fn merge(&self, caller: &Caller, from: &str) -> Result<super::Merged, Refusal> {
-        self.all.merge(caller, &AgentId::new(from), &CancellationToken::new()).await
+        self.merge_wanted(caller, from, Wanted::Present).await
+    }
+
+    pub(super) async fn merge_wanted(
+        &self,
+        caller: &Caller,
+        from: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<super::Merged, Refusal> {
+        self.all.merge(caller, &AgentId::new(from), wanted, &CancellationToken::new()).await
+    }
+
+    /// Returns what a merge into the workspace of the caller would bring.
+    pub(super) async fn unmerged(&self, caller: &Caller, from: &str) -> Option<Unmerged> {
+        self.all.unmerged(caller, &AgentId::new(from), &CancellationToken::new()).await.unwrap()
     }
 
     /// Runs git in the repository of the task.

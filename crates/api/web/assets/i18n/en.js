@@ -170,6 +170,7 @@ export default {
   "error.file_changed": "A file had changed since the agent viewed it: {detail}",
   "error.workspace_refused": "The workspace does not allow this: {detail}",
   "error.merge_conflict": "Two agents changed the same lines: {detail}",
+  "error.work_changed": "The agent's work was no longer what you saw: {detail}",
   "error.tool_failed": "A tool failed: {detail}",
   "error.mcp_failed": "An MCP server reports a failure: {detail}",
   "error.unauthorized": "Please log in again with the token.",

@@ -170,6 +170,7 @@ export default {
   "error.file_changed": "智能体查看之后文件被改动：{detail}",
   "error.workspace_refused": "工作区不允许：{detail}",
   "error.merge_conflict": "两个智能体改动了相同的行：{detail}",
+  "error.work_changed": "该智能体的工作已不是你看到的样子：{detail}",
   "error.tool_failed": "工具失败：{detail}",
   "error.mcp_failed": "MCP 服务器报告失败：{detail}",
   "error.unauthorized": "需要重新输入令牌。",

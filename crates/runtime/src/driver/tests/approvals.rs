@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::approvals;
-use polity_hands::call::{File, Source};
-use polity_hands::tool::{Confinement, Effect, Reach};
+use polity_hands::call::{Consent, File, Source};
+use polity_hands::tool::{Confinement, Effect, Reach, Shown};
 use polity_society::approval::Answer;
 use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_society::tool_group::{ServerName, ToolGroup};
@@ -115,6 +115,36 @@ async fn a_call_that_is_refused_or_expires_never_runs_and_the_model_is_told_why(
         let expect = if expires { "approval_expired" } else { "approval_denied" };
         assert_eq!((code(result), *runs.lock().unwrap()), (expect, 0), "{result}");
         assert_eq!(result.get("reason").and_then(Value::as_str), (!expires).then_some("too much"));
+    }
+}
+
+/// Another process may ask the question than the one that runs the call.
+#[tokio::test]
+async fn a_yes_to_one_call_covers_what_the_person_was_shown_and_no_other_answer_does() {
+    let shows = |text: &str, tree: u32| Some(Shown { text: text.to_owned(), state: json!({"tree": tree}) });
+    for (given, text, preview, expect) in [
+        (Answer::Yes, "+a", Some("+a"), Consent::Given { shown: json!({"tree": 1}) }),
+        (Answer::Yes, "", None, Consent::Given { shown: json!({"tree": 1}) }),
+        (Answer::Task, "+a", Some("+a"), Consent::NotNeeded),
+        (Answer::Always, "+a", Some("+a"), Consent::NotNeeded),
+    ] {
+        let world = asking().await;
+        let consents = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&consents);
+        let pay = FakeTool::new("pay", move |invocation| {
+            told.lock().unwrap().push(invocation.consent);
+            async { Ok(Output::json(json!({"paid": true}))) }.boxed()
+        });
+        let pay = FakeTool { shows: shows(text, 1), ..pay };
+        let root = world.of("root");
+        world.say("user", "root", json!("pay")).await;
+        drive(&world, &root, vec![Say::Call("pay", json!({}))], std::slice::from_ref(&pay)).await;
+        let asked = questions(&world).await;
+        assert_eq!(asked[0].asked.preview.as_deref(), preview, "{given:?}");
+        answer(&world, &asked[0].id, given, None).await;
+        let later = FakeTool { shows: shows("+b", 2), ..pay };
+        drive(&world, &root, vec![Say::Text("paid")], &[later]).await;
+        assert_eq!(*consents.lock().unwrap(), [expect], "{given:?}");
     }
 }
 

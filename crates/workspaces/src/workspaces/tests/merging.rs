@@ -1,7 +1,8 @@
 //! Tests of merging between workspaces that polity made.
 
 use super::{World, conflicts, files, git, read, reason, write};
-use crate::workspaces::MergedFile;
+use crate::workspaces::{MergedFile, Wanted};
+use polity_society::id::AgentId;
 use polity_society::refusal::Refusal;
 use std::fs;
 
@@ -48,6 +49,42 @@ async fn work_is_merged_into_the_workspace_of_the_caller() {
     let again = world.merge(&root, "ann-1").await.unwrap();
     assert_eq!((again.commits, again.files), (1, vec![merged("later", "added")]));
     world.git(&["fsck", "--strict"]);
+}
+
+/// The person allows a merge, and the agent goes on working before the merge runs.
+#[tokio::test]
+async fn a_merge_of_what_was_shown_takes_nothing_else() {
+    for person in [false, true] {
+        let world = if person { World::of_person(&[("kept", "k\n")]).await } else { World::made().await };
+        let Some(mut world) = world else { return };
+        let root = world.shared("root");
+        let main = world.open(&root).await.directory;
+        let ann = world.hire(&root, "ann-1").await;
+        let changed = Err(Refusal::WorkChanged { agent: AgentId::new("ann-1") });
+        let nothing = world.unmerged(&root, "ann-1").await.unwrap();
+        assert_eq!(nothing.files, []);
+        write(&ann, "new", "n\n");
+        for shown in [None, Some(nothing.tree.as_str())] {
+            assert_eq!(world.merge_wanted(&root, "ann-1", Wanted::Shown(shown)).await, changed, "{shown:?}");
+        }
+
+        let tree = world.unmerged(&root, "ann-1").await.unwrap().tree;
+        let shown = Wanted::Shown(Some(&tree));
+        write(&ann, "more", "m\n");
+        assert_eq!(world.merge_wanted(&root, "ann-1", shown).await, changed);
+        world.settle(&world.own("ann-1"), 1).await;
+        assert_eq!(world.merge_wanted(&root, "ann-1", shown).await, changed);
+        assert!(!main.join("new").exists() && !main.join("more").exists());
+
+        // Only the files of the agent count: not its commits, not the files of the caller, and not which process asked.
+        fs::remove_file(ann.join("more")).unwrap();
+        write(&main, "of root", "r\n");
+        world.restart();
+        let done = world.merge_wanted(&root, "ann-1", shown).await.unwrap();
+        assert_eq!(done.files, [merged("new", "added")]);
+        // If a crash lets the call run again, everything is merged already.
+        assert_eq!(world.merge_wanted(&root, "ann-1", shown).await, Ok(Default::default()));
+    }
 }
 
 #[tokio::test]

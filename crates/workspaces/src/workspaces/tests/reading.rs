@@ -2,7 +2,6 @@
 
 use super::{World, task, write};
 use crate::workspaces::{FileChange, FileDiff, History, Recording};
-use polity_society::id::AgentId;
 use polity_society::workspace::{Caller, Place};
 use std::fs;
 use tokio_util::sync::CancellationToken;
@@ -63,8 +62,8 @@ async fn a_worktree_is_compared_with_what_it_began_with() {
 
 /// Returns the paths of the files that a merge into the workspace of the caller would bring.
 async fn unmerged(world: &World, caller: &Caller, from: &str) -> Vec<String> {
-    let found = world.all.unmerged(caller, &AgentId::new(from), &CancellationToken::new()).await.unwrap();
-    found.into_iter().map(|diff| diff.path).collect()
+    let files = world.unmerged(caller, from).await.map(|found| found.files).unwrap_or_default();
+    files.into_iter().map(|diff| diff.path).collect()
 }
 
 #[tokio::test]
@@ -77,7 +76,7 @@ async fn what_a_merge_would_bring_is_shown_and_not_merged() {
         let main = world.open(&root).await.directory;
         let ann = world.hire(&root, "ann-1").await;
         assert_eq!(unmerged(&world, &root, "ann-1").await, [""; 0]);
-        assert_eq!(unmerged(&world, &root, "nobody").await, [""; 0]);
+        assert_eq!(world.unmerged(&root, "nobody").await, None);
         write(&ann, "committed", "c\n");
         world.settle(&world.own("ann-1"), 1).await;
         write(&ann, "new", "n\n");
@@ -95,8 +94,7 @@ async fn what_a_merge_would_bring_is_shown_and_not_merged() {
         world.merge(&root, "ann-1").await.unwrap();
         assert_eq!(unmerged(&world, &root, "ann-1").await, [""; 0]);
         write(&ann, "new", "more\n");
-        let found =
-            world.all.unmerged(&root, &AgentId::new("ann-1"), &CancellationToken::new()).await.unwrap();
+        let found = world.unmerged(&root, "ann-1").await.unwrap().files;
         assert_eq!((found.len(), found[0].change), (1, FileChange::Changed));
         assert!(found[0].patch.ends_with("-n\n+more\n"), "{}", found[0].patch);
     }
