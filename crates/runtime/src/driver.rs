@@ -148,7 +148,7 @@ async fn drive(
     let mut happened = Happened::Nothing;
     polity_points::point!("driver::replayed");
     loop {
-        let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
+        let (advanced, step) = write_down(handles, conversation, open, turn, happened, halt).await?;
         polity_points::point!("driver::written");
         turn = advanced;
         // Stop driving the turn here. The next driver continues the turn at this point.
@@ -193,11 +193,12 @@ async fn write_down(
     open: &OpenTurn,
     turn: Turn,
     happened: Happened,
+    halt: &CancellationToken,
 ) -> Result<(Turn, Step), Error> {
     let mut pause = FIRST_PAUSE;
     polity_points::point!("driver::before_write");
     loop {
-        match advance(handles, conversation, open, turn.clone(), happened.clone()).await {
+        match advance(handles, conversation, open, turn.clone(), happened.clone(), halt).await {
             Err(error) if error.may_pass() && !matches!(happened, Happened::Nothing) => {
                 tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to write what happened in a turn; trying again after a pause");
                 tokio::time::sleep(pause).await;

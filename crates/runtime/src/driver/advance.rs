@@ -112,13 +112,15 @@ impl<'a> Course<'a> {
 
 /// Prepares the calls that the next steps run, as far as they are allowed, and commits the files of the agent if the
 /// turn probably ends. Then runs one transaction: writes what happened, and does the next steps. Returns the first step
-/// that the transaction could not do, or [`Step::Ended`].
+/// that the transaction could not do, or [`Step::Ended`]. If `halt` is cancelled, the check before a hire is given up,
+/// and the hire is left to the next driver.
 pub(super) async fn advance(
     handles: &Arc<Handles>,
     conversation: &Conversation,
     open: &OpenTurn,
     turn: Turn,
     happened: Happened,
+    halt: &CancellationToken,
 ) -> Result<(Turn, Step), Error> {
     let snapshot = handles.registry.current();
     let mut ahead = turn.clone();
@@ -133,14 +135,19 @@ pub(super) async fn advance(
     if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
         settle(handles, conversation, open).await;
     }
-    let next = early::next(handles, conversation, &snapshot, &ahead).await?;
+    let mut next = early::next(handles, conversation, &snapshot, &ahead).await?;
     let contents = next.iter().filter(|(_, needs)| *needs == Preparation::Content);
     let contents: Vec<&ToolCall> = contents.map(|(call, _)| *call).collect();
     let prepared = prepare_contents(handles, &snapshot, &contents).await?;
-    let no_worktree = match next.iter().any(|(_, needs)| *needs == Preparation::Worktree) {
-        true => refused_worktree(handles, conversation).await?,
-        false => None,
-    };
+    let mut no_worktree = None;
+    if next.iter().any(|(_, needs)| *needs == Preparation::Worktree) {
+        tokio::select! {
+            refused = refused_worktree(handles, conversation) => no_worktree = refused?,
+            // The check may wait long for git, or for other agents of the task. Without it, nothing is prepared for the
+            // hire, so the transaction ends before it.
+            () = halt.cancelled() => next.retain(|(_, needs)| *needs != Preparation::Worktree),
+        }
+    }
     let ready = next.iter().map(|(call, _)| call.id.clone()).collect();
     let advance = Advance {
         handles: Arc::clone(handles),

@@ -60,7 +60,8 @@ pub(in crate::driver) async fn refused_worktree(
 ) -> Result<Option<Refusal>, Error> {
     let Some(workspaces) = handles.hands.workspaces() else { return Ok(None) };
     let caller = caller(handles, conversation).await?;
-    // Not even the end of the daemon cancels the check, because a check that was cancelled would refuse the hire.
+    // No token cancels the check, not even at the end of the daemon, because a check that was cancelled would refuse
+    // the hire. A driver that is halted drops the check.
     let never = CancellationToken::new();
     if let Err(refusal) = workspaces.can_hire(&caller, &never).await {
         return Ok(Some(refusal));

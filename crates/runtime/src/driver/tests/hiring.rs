@@ -3,7 +3,8 @@
 use super::copying::{drive, results_of, with_workspaces};
 use super::*;
 use crate::driver::outside::refused_worktree;
-use polity_hands::call::{Access, Root};
+use polity_hands::call::{Access, Caller, Place, Root};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Lets a lead hire a helper with its own worktree. Returns the result of this call. Returns `None` if this machine has
@@ -141,4 +142,65 @@ async fn the_end_of_the_daemon_refuses_no_hire() {
     }
     work_in(&world, &project).await;
     can_hire_at_the_end(&world, "root").await;
+}
+
+/// A pause halts the driver while another agent of the task commits its files.
+#[tokio::test]
+async fn a_halt_ends_the_check_before_a_hire_and_the_next_driver_hires() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let role = world.call("root", "create_role", json!({"name": "helper", "rolePrompt": "…"})).await;
+    let mut wish = json!({"roleId": role["id"], "taskBrief": crate::testing::brief(), "workspace": "own"});
+    wish["initialMessage"] = json!("begin");
+    let calls = Say::Calls(vec![("fetch_page", json!({})), ("spawn_agent_with_task", wish)]);
+    let says = [calls, Say::Text("done")];
+    // The driver is halted right before the check.
+    let halt = CancellationToken::new();
+    let halted = halt.clone();
+    let fetch = FakeTool::new("fetch_page", move |_| {
+        halted.cancel();
+        async { Ok(Output::json(json!({"read": true}))) }.boxed()
+    });
+    let script = ScriptedModel::by_role(&[("root", &says[..])]);
+    let handles = world.handles(script, with_workspaces(&world, vec![fetch]));
+
+    // A commit holds the lock of the task until it is told who is writing.
+    let workspaces = Arc::clone(handles.hands.workspaces().unwrap());
+    let place = Place { root: Root::Made, worktree: None };
+    let never = CancellationToken::new();
+    let opened = workspaces.directory(&world.task, &place, &never).await.unwrap();
+    if opened.git.is_none() {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    }
+    std::fs::write(opened.directory.join("notes"), "a note").unwrap();
+    let (holds, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begun, ends) = (Arc::clone(&holds), Arc::clone(&release));
+    let caller =
+        Caller { agent: AgentId::new("other-1"), task: world.task.clone(), role: String::new(), place };
+    let commit = tokio::spawn(async move {
+        let unfinished = move || {
+            let (begun, ends) = (Arc::clone(&begun), Arc::clone(&ends));
+            async move {
+                begun.notify_one();
+                ends.notified().await;
+                Ok::<_, String>(HashSet::new())
+            }
+            .boxed()
+        };
+        workspaces.settle(&caller, TurnId::new(1), &unfinished, &never).await
+    });
+    holds.notified().await;
+
+    let root = world.of("root");
+    let run_halted = tokio::time::timeout(Duration::from_secs(60), run(&handles, &root, &halt));
+    run_halted.await.expect("the check goes on after the halt").unwrap();
+    let told = results_of(&world, "root").await;
+    assert_eq!(told, [json!({"read": true})], "nobody is hired unchecked, and no refusal is recorded");
+
+    release.notify_one();
+    commit.await.unwrap().unwrap();
+    run(&handles, &root, &CancellationToken::new()).await.unwrap();
+    let told = results_of(&world, "root").await;
+    assert_eq!((told.len(), code(&told[1])), (2, "ok"), "{told:?}");
 }
