@@ -146,6 +146,15 @@ pub struct File {
     pub filename: Option<String>,
 }
 
+/// A file to which the JSON of a result refers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Referred {
+    /// The field of the JSON in which the runtime puts the reference of the file, once the file is stored.
+    pub field: &'static str,
+    /// The file.
+    pub file: File,
+}
+
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
@@ -154,9 +163,8 @@ pub struct Output {
     /// Files that belong to the result, such as images. A model that can read a file gets it together with the
     /// content.
     pub files: Vec<File>,
-    /// The field of a JSON result in which the runtime puts the reference of the first file, once it is stored. `None`
-    /// if the JSON does not mention the file.
-    pub reference_field: Option<&'static str>,
+    /// A further file, to which a field of the JSON result refers. `None` if the JSON refers to no file.
+    pub referred: Option<Referred>,
     /// The sources outside the society from which the content comes, such as the web. Empty if all content comes from
     /// the society itself.
     pub sources: BTreeSet<Source>,
@@ -176,7 +184,7 @@ impl Output {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, files: Vec::new(), reference_field: None, sources: BTreeSet::new(), goes_on: None }
+        Self { content, files: Vec::new(), referred: None, sources: BTreeSet::new(), goes_on: None }
     }
 
     /// Adds a file to the result.
@@ -185,9 +193,9 @@ impl Output {
         self
     }
 
-    /// Sets the field of the JSON result in which the runtime puts the reference of the first file.
-    pub fn referring_in(mut self, field: &'static str) -> Self {
-        self.reference_field = Some(field);
+    /// Adds a file to which this field of the JSON result refers.
+    pub fn referring_in(mut self, field: &'static str, file: File) -> Self {
+        self.referred = Some(Referred { field, file });
         self
     }
 

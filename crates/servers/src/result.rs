@@ -46,7 +46,7 @@ pub(crate) fn output(
         None => Content::Text { origin: on_one_line(&format!("{server}: {tool}"), bounds.line_chars), text },
     };
     let sources = BTreeSet::from([Source::Server(server.clone())]);
-    Ok(Output { content, files: sorted.files, reference_field: None, sources, goes_on: None })
+    Ok(Output { content, files: sorted.files, referred: None, sources, goes_on: None })
 }
 
 /// Returns the structured content of a result. If the text of the result says something else, also returns the text.

@@ -89,7 +89,7 @@ fn with_restored(mut result: Value, restored: &[PathBuf]) -> Value {
 async fn with_file(made: Output, path: &Path) -> Output {
     let Ok(bytes) = tokio::fs::read(path).await else { return made };
     let (declared_mime, filename) = (Some("text/plain".to_owned()), Some("output.txt".to_owned()));
-    made.with_file(File { bytes: bytes.into(), declared_mime, filename }).referring_in(ARTIFACT)
+    made.referring_in(ARTIFACT, File { bytes: bytes.into(), declared_mime, filename })
 }
 
 fn milliseconds(duration: Duration) -> u64 {

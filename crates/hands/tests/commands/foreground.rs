@@ -1,7 +1,7 @@
 //! Tests of foreground commands: sandbox levels, settings and limits.
 
 use crate::bench::{Bench, SANDBOXES, task};
-use polity_hands::call::{Access, Content, Output, Root};
+use polity_hands::call::{Access, Content, Output, Referred, Root};
 use polity_hands::tool::Confinement;
 use polity_sandbox::{Level, Limits, Network};
 use polity_sandbox::{TaskLimits, Unconfined};
@@ -67,10 +67,10 @@ async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
             let shown = result["output"].as_str().unwrap();
             assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n100000\n"), "{level:?}: {shown}");
             assert!(shown.contains("bytes left out") && shown.len() < all.len() / 2, "{level:?}");
-            let [file] = &output.files[..] else { panic!("{level:?}: {:?}", output.files.len()) };
+            let Some(Referred { field, file }) = &output.referred else { panic!("{level:?}: no file") };
             assert!(file.bytes == all, "{level:?}: {} bytes", file.bytes.len());
             assert_eq!(file.declared_mime.as_deref(), Some("text/plain"));
-            assert_eq!(output.reference_field, Some("artifact"));
+            assert_eq!((*field, output.files.len()), ("artifact", 0));
         };
         let run = async |tool: &str, arguments: Value| {
             bench.try_run(Root::Made, "a-1", tool, arguments).await.unwrap()
@@ -81,7 +81,7 @@ async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
         check(&run("bash_output", json!({"id": id})).await);
         let short = run("bash", json!({"command": "seq 1 1000"})).await;
         assert_eq!(short.files, [], "{level:?}: all of a short output is shown");
-        assert_eq!(short.reference_field, None, "{level:?}");
+        assert_eq!(short.referred, None, "{level:?}");
     }
 }
 

@@ -11,7 +11,7 @@ fn converted(result: Value) -> Result<Output, String> {
 
 fn from_server(content: Content, files: Vec<File>) -> Output {
     let sources = BTreeSet::from([Source::Server(ServerName::new("s").unwrap())]);
-    Output { content, files, reference_field: None, sources, goes_on: None }
+    Output { content, files, referred: None, sources, goes_on: None }
 }
 
 fn text(text: &str) -> Content {

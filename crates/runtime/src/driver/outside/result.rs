@@ -42,7 +42,7 @@ pub(super) async fn end(
     let (mut result, mut refused, mut files) = match result {
         Ok(output) => {
             goes_on.clone_from(&output.goes_on);
-            reference_field = output.reference_field;
+            reference_field = output.referred.as_ref().map(|referred| referred.field);
             let (result, files) = taken_apart(output);
             (result, None, files)
         }
@@ -127,9 +127,11 @@ pub(super) async fn end(
     Ok(Ended { call, reaches, result, refused, stored, made, duration, head: shown, goes_on })
 }
 
-/// Splits the output of a tool into the result to record and the files to store.
+/// Splits the output of a tool into the result to record and the files to store. If the result refers to a file, this
+/// file comes first.
 fn taken_apart(output: call::Output) -> (ToolResult, Vec<call::File>) {
-    let call::Output { content, files, reference_field: _, sources, goes_on: _ } = output;
+    let call::Output { content, files, referred, sources, goes_on: _ } = output;
+    let files = referred.map(|referred| referred.file).into_iter().chain(files).collect();
     let content = match content {
         call::Content::Json(value) => Content::Json(value),
         call::Content::Text { origin, text } => Content::Text { origin, text },

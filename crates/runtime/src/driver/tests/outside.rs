@@ -184,8 +184,8 @@ async fn a_picture_of_a_tool_is_seen_by_a_model_with_vision_and_described_to_one
 #[tokio::test]
 async fn a_result_contains_the_reference_of_its_stored_file_where_the_tool_wants_it() {
     let file = |text: &'static str| File { bytes: text.into(), declared_mime: None, filename: None };
-    let output = Output::json(json!({"exitCode": 0})).with_file(file("all of it")).with_file(file("other"));
-    let tool = FakeTool::returns("work", Ok(output.referring_in("artifact")));
+    let output = Output::json(json!({"exitCode": 0})).with_file(file("other"));
+    let tool = FakeTool::returns("work", Ok(output.referring_in("artifact", file("all of it"))));
     let says = || vec![Say::Call("work", json!({})), Say::Text("done")];
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
