@@ -1,7 +1,7 @@
 //! Tests of what the person can see of workspaces.
 
-use super::{World, task, write};
-use crate::workspaces::{FileChange, FileDiff, History, Recording};
+use super::{World, git, reason, task, write};
+use crate::workspaces::{FileChange, FileDiff, History, Recording, Wanted};
 use polity_society::workspace::{Caller, Place};
 use std::fs;
 use tokio_util::sync::CancellationToken;
@@ -98,6 +98,24 @@ async fn what_a_merge_would_bring_is_shown_and_not_merged() {
         assert_eq!((found.len(), found[0].change), (1, FileChange::Changed));
         assert!(found[0].patch.ends_with("-n\n+more\n"), "{}", found[0].patch);
     }
+}
+
+/// The person begins a new history after an agent was hired.
+#[tokio::test]
+async fn work_without_a_common_commit_is_not_shown_and_not_merged() {
+    let Some(world) = World::of_person(&[("kept", "k\n")]).await else { return };
+    let (person, root) = (world.person(), world.shared("root"));
+    let ann = world.hire(&root, "ann-1").await;
+    write(&ann, "new", "n\n");
+    assert_eq!(unmerged(&world, &root, "ann-1").await, ["new"]);
+    git(&person, &["checkout", "-q", "--orphan", "other"]);
+    git(&person, &["commit", "-q", "-m", "Anew"]);
+    assert_eq!(world.unmerged(&root, "ann-1").await, None);
+    for wanted in [Wanted::Present, Wanted::Shown(None)] {
+        let refused = reason(world.merge_wanted(&root, "ann-1", wanted).await);
+        assert!(refused.contains("unrelated histories"), "{wanted:?}: {refused}");
+    }
+    assert!(!person.join("new").exists());
 }
 
 #[tokio::test]
