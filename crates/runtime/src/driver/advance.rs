@@ -35,6 +35,7 @@ use serde_json::{Number, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// A field of a refusal. It tells the model that the same call was already run and interrupted, and that this run may
 /// have taken effect.
