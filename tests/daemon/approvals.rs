@@ -64,8 +64,9 @@ fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
         "+made by an agent",
         // No daemon runs now, so `polity approve` alone would fail.
         "→ on a terminal: polity run --data data --resume\n",
-        "→ start polity serve --data data, then polity approve --data data q1\n",
-        "→ start polity serve --data data, then polity deny --data data q1\n",
+        "→ first start a daemon: polity serve --data data\n",
+        "→ polity approve --data data q1\n",
+        "→ polity deny --data data q1\n",
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }

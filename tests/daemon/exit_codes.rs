@@ -182,7 +182,8 @@ fn a_question_to_the_person_is_6() {
     for resumed in [ended, run(&polity, &["--resume"]).expect_code(6)] {
         let stderr = resumed.stderr;
         assert!(stderr.contains("waits for your answer: Which colour?"), "{stderr}");
-        let how = "answer with: start polity serve --data data, then polity send --data data --task t-";
+        let how = "polity: to answer:\npolity: → first start a daemon: polity serve --data data\n\
+                   polity: → polity send --data data --task t-";
         assert!(stderr.contains(how), "{stderr}");
     }
 }

@@ -268,7 +268,7 @@ fn a_parked_agent_goes_on_with_another_service() {
     );
     let text = society.status(&[]);
     assert!(
-        text.contains("give the role worker another service, such as one, spare → polity view --data data"),
+        text.contains("→ give the role worker another service, such as one, spare: polity view --data data"),
         "{text}"
     );
 
@@ -316,12 +316,12 @@ fn a_turn_of_root_begins_again_with_another_service() {
     let text = society.status(&[]);
     for command in [
         format!("→ polity fork {task} --turn {turn} --service two --data data\n"),
-        "check one and its entry in llmservices.json → polity doctor --data data\n".to_owned(),
+        "→ check one and its entry in llmservices.json: polity doctor --data data\n".to_owned(),
     ] {
         assert!(text.contains(&command), "{command:?} is not in: {text}");
     }
     let text = society.status(&["--config", "config"]);
-    let check = "check one and its entry in llmservices.json → polity doctor --config config --data data\n";
+    let check = "→ check one and its entry in llmservices.json: polity doctor --config config --data data\n";
     assert!(text.contains(check), "{text}");
 
     let turn = turn.to_string();

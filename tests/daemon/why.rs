@@ -11,8 +11,8 @@ use crate::support::hiring::{Gate, boss_and_worker, heard_from_agents, hire, hir
 use crate::support::serving::Serving;
 use crate::support::{app, events, home, json_lines, references, run, service};
 
-/// The beginning of advice that needs a daemon, if none runs.
-const SERVE_FIRST: &str = "start polity serve --data data, then ";
+/// The line above the first advice that needs a daemon, if none runs.
+const SERVE_FIRST: &str = "  → first start a daemon: polity serve --data data\n";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -140,7 +140,8 @@ fn a_description_names_service_revision_and_a_remedy_that_works() {
     let command = format!("polity fork {task} --turn {turn} --service eyes");
     let told = why_in_words(&polity, &[&picture, "--sent", &number]);
     assert!(
-        told.contains(&format!("→ {SERVE_FIRST}run turn {turn} of {writer} again with eyes: {command}")),
+        told.contains(&format!("  → run turn {turn} of {writer} again with eyes: {command}"))
+            && told.matches(SERVE_FIRST).count() == 1,
         "{told}"
     );
 
@@ -217,10 +218,8 @@ fn a_failed_turn_runs_again_with_a_service_that_has_not_failed() {
     let command = format!("polity fork {task} --turn {} --service two --data data", again["turn"]);
     let told = why_in_words(&polity, &[task]);
     assert!(
-        told.contains(&format!(
-            "→ {SERVE_FIRST}run turn {} of root again with two: {command}",
-            again["turn"]
-        )),
+        told.contains(&format!("  → run turn {} of root again with two: {command}", again["turn"]))
+            && told.matches(SERVE_FIRST).count() == 1,
         "{told}"
     );
 
@@ -292,7 +291,7 @@ fn a_call_without_a_right_names_the_group_and_the_role_and_the_remedy_works() {
     let told = why_in_words(&polity, &[&event]);
     let clerk = clerk.as_str().expect("an agent");
     assert!(
-        told.contains(&format!("→ {SERVE_FIRST}give the role of {clerk} the tools of organization")),
+        told.contains(&format!("{SERVE_FIRST}  → give the role of {clerk} the tools of organization")),
         "{told}"
     );
 
@@ -541,7 +540,7 @@ fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
     let told = why_in_words(&polity, &[&worker]);
     assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
     assert!(
-        told.contains(&format!("→ {SERVE_FIRST}go on: polity resume {worker} --alone --data data\n")),
+        told.contains(&format!("{SERVE_FIRST}  → go on: polity resume {worker} --alone --data data\n")),
         "{told}"
     );
 

@@ -154,8 +154,8 @@ fn what_is_read_is_the_same_with_a_daemon_and_without() {
     daemon.wait().expect_code(0);
     assert_eq!(printed(&polity, &readings), without, "the output differs after the daemon has ended");
     for ((words, code, stdout, stderr), with) in without.into_iter().zip(with) {
-        // Without a daemon, advice that needs one begins with the command that starts it.
-        let stdout = stdout.replace("start polity serve --data data, then ", "");
+        // Without a daemon, the command that starts one stands above advice that needs one.
+        let stdout = stdout.replace("  → first start a daemon: polity serve --data data\n", "");
         assert_eq!((words, code, stdout, stderr), with);
     }
 }

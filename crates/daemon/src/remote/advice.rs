@@ -38,31 +38,51 @@ impl Process {
     }
 }
 
-/// Returns advice that needs a daemon. If none runs, the advice begins with the command that starts one.
-pub(crate) fn needing_daemon(process: Process, advice: &str) -> String {
-    match process {
-        Process::Daemon => advice.to_owned(),
-        Process::Nothing => format!("start polity serve, then {advice}"),
-        Process::Other => format!("when the other polity has ended, start polity serve, then {advice}"),
-    }
+/// A line of advice. A command ends its line, so that it can be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// Works at any time.
+    Always(String),
+    /// Works only while a daemon serves the data directory.
+    WithDaemon(String),
 }
 
-/// Returns the commands that answer the question whether an agent may make a call, each on a line of its own. Each of
-/// them gets `options`.
-pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -> Vec<String> {
-    let commands = ["approve", "deny"]
-        .map(|verb| needing_daemon(process, &format!("polity {verb} {approval}{options}")));
+/// Returns the lines of advice about one thing. If no daemon runs, a line with the command that starts one precedes the
+/// first line that needs a daemon.
+pub(crate) fn lines(process: Process, advice: Vec<Advice>) -> Vec<String> {
+    let mut first = match process {
+        Process::Daemon => None,
+        Process::Nothing => Some("first start a daemon: polity serve"),
+        Process::Other => Some("when the other polity has ended, first start a daemon: polity serve"),
+    };
+    let mut lines = Vec::new();
+    for advice in advice {
+        match advice {
+            Advice::Always(line) => lines.push(line),
+            Advice::WithDaemon(line) => {
+                lines.extend(first.take().map(str::to_owned));
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// Returns the commands that answer the question whether an agent may make a call. Each of them gets `options`.
+pub(crate) fn deciding(process: Process, approval: &ApprovalId, options: &str) -> Vec<Advice> {
+    let commands =
+        ["approve", "deny"].map(|verb| Advice::WithDaemon(format!("polity {verb} {approval}{options}")));
     let on_terminal = match process {
         Process::Daemon | Process::Other => None,
-        Process::Nothing => Some(format!("on a terminal: polity run --resume{options}")),
+        Process::Nothing => Some(Advice::Always(format!("on a terminal: polity run --resume{options}"))),
     };
     on_terminal.into_iter().chain(commands).collect()
 }
 
-/// Returns the command that answers a question of an agent.
-pub(crate) fn answering(process: Process, agent: &AgentId, task: &TaskId) -> String {
+/// Returns the command that answers a question of an agent. It needs a daemon.
+pub(crate) fn answering(agent: &AgentId, task: &TaskId) -> String {
     let to = if agent.is_root() { String::new() } else { format!("--to {agent} ") };
-    needing_daemon(process, &format!("polity send {to}--task {task} \"…\""))
+    format!("polity send {to}--task {task} \"…\"")
 }
 
 /// Returns how unfinished work goes on; nothing if a process works on it.
@@ -78,46 +98,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_works_without_a_daemon_too() {
-        let stop = |process| needing_daemon(process, "polity stop root");
-        assert_eq!(stop(Process::Daemon), "polity stop root");
-        assert_eq!(stop(Process::Nothing), "start polity serve, then polity stop root");
-        assert_eq!(
-            stop(Process::Other),
-            "when the other polity has ended, start polity serve, then polity stop root"
-        );
+    fn the_command_that_starts_a_daemon_has_a_line_of_its_own() {
+        let advice = || {
+            vec![
+                Advice::Always("polity doctor".to_owned()),
+                Advice::WithDaemon("polity stop root".to_owned()),
+                Advice::WithDaemon("polity resume root".to_owned()),
+            ]
+        };
+        let check = |process, expect: &[&str]| assert_eq!(lines(process, advice()), expect);
+        check(Process::Daemon, &["polity doctor", "polity stop root", "polity resume root"]);
+        let first = "first start a daemon: polity serve";
+        check(Process::Nothing, &["polity doctor", first, "polity stop root", "polity resume root"]);
+        let first = "when the other polity has ended, first start a daemon: polity serve";
+        check(Process::Other, &["polity doctor", first, "polity stop root", "polity resume root"]);
+        assert_eq!(lines(Process::Nothing, advice()[..1].to_vec()), ["polity doctor"]);
     }
 
     #[test]
     fn a_question_about_a_call_is_answered_with_and_without_a_daemon() {
         let check = |process, expect: &[&str]| {
-            assert_eq!(deciding(process, &ApprovalId::from_number(4), " --data d"), expect);
+            assert_eq!(lines(process, deciding(process, &ApprovalId::from_number(4), " --data d")), expect);
         };
         check(Process::Daemon, &["polity approve q4 --data d", "polity deny q4 --data d"]);
         check(
             Process::Nothing,
             &[
                 "on a terminal: polity run --resume --data d",
-                "start polity serve, then polity approve q4 --data d",
-                "start polity serve, then polity deny q4 --data d",
+                "first start a daemon: polity serve",
+                "polity approve q4 --data d",
+                "polity deny q4 --data d",
             ],
         );
         check(
             Process::Other,
             &[
-                "when the other polity has ended, start polity serve, then polity approve q4 --data d",
-                "when the other polity has ended, start polity serve, then polity deny q4 --data d",
+                "when the other polity has ended, first start a daemon: polity serve",
+                "polity approve q4 --data d",
+                "polity deny q4 --data d",
             ],
         );
     }
 
     #[test]
-    fn a_question_is_answered_with_and_without_a_daemon() {
-        let check = |process, agent: &str, expect: &str| {
-            assert_eq!(answering(process, &AgentId::new(agent), &TaskId::new("t-1")), expect);
+    fn the_answer_to_a_question_names_the_agent_unless_it_is_root() {
+        let check = |agent: &str, expect: &str| {
+            assert_eq!(answering(&AgentId::new(agent), &TaskId::new("t-1")), expect);
         };
-        check(Process::Daemon, "root", "polity send --task t-1 \"…\"");
-        check(Process::Nothing, "ida", "start polity serve, then polity send --to ida --task t-1 \"…\"");
+        check("root", "polity send --task t-1 \"…\"");
+        check("ida", "polity send --to ida --task t-1 \"…\"");
     }
 
     #[test]

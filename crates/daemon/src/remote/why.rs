@@ -1,6 +1,6 @@
 //! `polity why ID`: explains why something is as it is, and what can be done about it.
 
-use super::advice::{Process, needing_daemon};
+use super::advice::{self, Advice, Process};
 use super::root::{InTask, in_other_tasks};
 use super::words::{data_option, now};
 use super::{Shape, Source, named_party};
@@ -78,12 +78,13 @@ fn in_words(why: &Why, process: Process, options: &str, now: i64, columns: Optio
         let line = Line::new(2, PLAIN, &format!("{link} {sentence}"));
         lines.push(wrapped(&[line], columns).replacen(link, &painted(DIM, link), 1));
     }
-    for remedy in &why.remedies {
-        for sentence in remedy.sentences(options) {
-            let sentence = if needs_daemon(remedy) { needing_daemon(process, &sentence) } else { sentence };
-            // A command must stay whole, so this line is not cut.
-            lines.push(format!("  {} {}", painted(DIM, "→"), whole_line(&repeating(&sentence))));
-        }
+    let advice = why.remedies.iter().flat_map(|remedy| {
+        let of = if needs_daemon(remedy) { Advice::WithDaemon } else { Advice::Always };
+        remedy.sentences(options).into_iter().map(of)
+    });
+    for line in advice::lines(process, advice.collect()) {
+        // A command must stay whole, so this line is not cut.
+        lines.push(format!("  {} {}", painted(DIM, "→"), whole_line(&repeating(&line))));
     }
     lines.join("\n")
 }
@@ -156,7 +157,8 @@ mara-7k2f is parked in t-1: red <U+001B>[31m
   → raise limits.maxDepth in app.json, and write to root again
 ");
         let without = words(Process::Nothing);
-        let expect = "\n  → start polity serve, then go on: polity resume mara-7k2f --alone --data home\n";
+        let expect = "\n  → first start a daemon: polity serve\n  \
+                      → go on: polity resume mara-7k2f --alone --data home\n";
         assert!(without.contains(expect), "{without}");
         let expect = "\n  → raise limits.maxDepth in app.json, and write to root again";
         assert!(without.ends_with(expect), "{without}");

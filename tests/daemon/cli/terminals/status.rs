@@ -141,7 +141,9 @@ fn a_status_without_a_daemon_can_be_read_at_every_width() {
         "1 agent has work\n",
         "1 thing is stuck\n",
         &format!("  root waits for {worker}, which is paused"),
-        &format!("    → start polity serve --data data, then polity resume {worker} --data data\n"),
+        &format!(
+            "    → first start a daemon: polity serve --data data\n    → polity resume {worker} --data data\n"
+        ),
     ] {
         assert!(whole.contains(words), "{words:?} is not in: {whole}");
     }

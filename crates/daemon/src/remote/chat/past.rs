@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::wrap::wrapped;
 use crate::output::{Page, one_line};
-use crate::remote::advice::{Process, answering};
+use crate::remote::advice::answering;
 use crate::remote::conversation::{STOPPED, in_words, was_stopped};
 use crate::suggested::repeating;
 use polity_client::Client;
@@ -90,7 +90,7 @@ fn other_questions_in_words(now: &NowView, shown: Option<&TaskId>) -> Vec<String
                 let how = if agent.is_root() {
                     format!("/task {task} continues that task")
                 } else {
-                    let command = answering(Process::Daemon, agent, task);
+                    let command = answering(agent, task);
                     format!("answer with: {}", repeating(&command))
                 };
                 Some(format!("polity: [task: {title}] {agent} asks you: {text}; {how}"))

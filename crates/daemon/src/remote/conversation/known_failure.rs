@@ -1,7 +1,7 @@
 //! Tells why no model could be used in a task, if the user has seen the message about it before.
 
 use crate::output::complain;
-use crate::remote::advice::{Process, needing_daemon};
+use crate::remote::advice::{self, Advice, Process};
 use crate::suggested::repeating;
 use polity_client::Client;
 use polity_society::id::TaskId;
@@ -31,21 +31,21 @@ fn known_failure_in_words(task: &TaskId, why: &Why, resumable: Resumable, proces
         _ => None,
     });
     let cause = cause.unwrap_or_default();
-    let mut lines = vec![
-        format!("{task} ended, because no model could be used{cause}"),
-        "polity does not ask again by itself; to try again:".to_owned(),
-    ];
+    let mut how = Vec::new();
     if resumable == Resumable::Yes {
         // Unlike a fork, this needs no daemon, and the agents keep the files of the task.
-        lines.push(format!("→ {}", repeating("let root try again: polity run --resume")));
+        how.push(Advice::Always("let root try again: polity run --resume".to_owned()));
     }
     let again = |remedy: &&WhyRemedy| matches!(remedy, WhyRemedy::RunAgain { .. } | WhyRemedy::Write { .. });
     // The remedy that runs the turn again comes last in an explanation.
     for remedy in why.remedies.iter().rev().filter(again) {
-        for sentence in remedy.sentences("") {
-            lines.push(format!("→ {}", repeating(&needing_daemon(process, &sentence))));
-        }
+        how.extend(remedy.sentences("").into_iter().map(Advice::WithDaemon));
     }
+    let mut lines = vec![
+        format!("{task} ended, because no model could be used{cause}"),
+        "polity does not ask again by itself; to try again:".to_owned(),
+    ];
+    lines.extend(advice::lines(process, how).iter().map(|line| format!("→ {}", repeating(line))));
     lines
 }
 
@@ -67,8 +67,9 @@ mod tests {
         t-1 ended, because no model could be used: server unreachable
         polity does not ask again by itself; to try again:
         → let root try again: polity run --resume
-        → start polity serve, then run turn 3 of root again: polity fork t-1 --turn 3
-        → start polity serve, then write again: polity send --to root --task t-1 "…"
+        → first start a daemon: polity serve
+        → run turn 3 of root again: polity fork t-1 --turn 3
+        → write again: polity send --to root --task t-1 "…"
         "#);
         insta::assert_snapshot!(words(Resumable::No, Process::Daemon), @r#"
         t-1 ended, because no model could be used: server unreachable

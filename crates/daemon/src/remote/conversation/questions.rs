@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::complain;
-use crate::remote::advice::{Process, answering, deciding};
+use crate::remote::advice::{Advice, Process, answering, deciding, lines};
 use crate::remote::approvals;
 use crate::remote::words::now;
 use crate::suggested::repeating;
@@ -35,17 +35,20 @@ impl OpenQuestions {
     /// Prints each question, and how to answer it once this command has ended.
     pub(super) fn tell(&self, client: &Client) {
         let process = Process::after(client);
+        let tell = |advice: Vec<Advice>| {
+            complain("to answer:");
+            for line in lines(process, advice) {
+                complain(&repeating(&format!("→ {line}")));
+            }
+        };
         for question in &self.messages {
             complain(&format!("{} waits for your answer: {}", question.from, question.text));
-            let how = answering(process, &AgentId::new(question.from.as_str()), &question.task);
-            complain(&repeating(&format!("answer with: {how}")));
+            let how = answering(&AgentId::new(question.from.as_str()), &question.task);
+            tell(vec![Advice::WithDaemon(how)]);
         }
         for approval in &self.approvals {
             complain(&anstream::adapter::strip_str(&approvals::in_words(approval, now())).to_string());
-            complain("to answer:");
-            for how in deciding(process, &approval.id, "") {
-                complain(&repeating(&format!("→ {how}")));
-            }
+            tell(deciding(process, &approval.id, ""));
         }
     }
 }

@@ -236,8 +236,9 @@ fn work_without_a_daemon_goes_on_by_commands_that_need_none() {
         assert!(words.lines().any(|shown| shown.trim() == line), "{line:?} is not in: {words}");
     };
     check("`polity run --resume` or `polity serve` goes on with the work");
-    check("→ start polity serve, then polity resume root --data 'my data'");
-    check("check local and its entry in llmservices.json → polity doctor --data 'my data'");
+    let resume = "    → first start a daemon: polity serve\n    → polity resume root --data 'my data'\n";
+    assert!(words.contains(resume), "{words}");
+    check("→ check local and its entry in llmservices.json: polity doctor --data 'my data'");
     let with = status(Process::Daemon, now_view());
     assert!(!with.contains("polity serve"), "{with}");
 }

@@ -2,7 +2,7 @@
 
 use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
 use crate::output::wrapped::Line;
-use crate::remote::advice::{Process, deciding, needing_daemon};
+use crate::remote::advice::{self, Advice, Process, deciding};
 use crate::remote::root::InTask;
 use crate::remote::words::{agent_style, data_option, usage};
 use crate::suggested::repeating;
@@ -122,8 +122,9 @@ pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line>
     if !quoted.is_empty() {
         lines.push(Line::new(4, PLAIN, quoted));
     }
-    let advice = thing.remedies.iter().flat_map(|remedy| advice(remedy, setting));
-    lines.extend(advice.map(|line| Line::new(4, DIM, &repeating(&line))));
+    let advice = thing.remedies.iter().flat_map(|remedy| advice(remedy, setting)).collect();
+    let advice = advice::lines(setting.process, advice);
+    lines.extend(advice.iter().map(|line| Line::new(4, DIM, &repeating(&format!("→ {line}")))));
     lines
 }
 
@@ -133,40 +134,35 @@ fn names(agents: &[AgentId]) -> String {
     names.join(", ")
 }
 
-/// Returns the lines that tell how to carry out a remedy. Each command has its own line and ends it. If a daemon serves
-/// the data directory, nothing but the command stands behind the arrow, so it can be pasted into a shell.
-fn advice(remedy: &Remedy, setting: &Setting) -> Vec<String> {
+/// Returns the lines that tell how to carry out a remedy. Each command has its own line and ends it, so that it can be
+/// pasted into a shell.
+fn advice(remedy: &Remedy, setting: &Setting) -> Vec<Advice> {
     let data = data_option(setting.data.as_deref());
-    let process = setting.process;
     let command = match remedy {
         Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
         Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
-        Remedy::Decide { approval } => {
-            let commands = deciding(process, approval, &data);
-            return commands.iter().map(|command| format!("→ {command}")).collect();
-        }
+        Remedy::Decide { approval } => return deciding(setting.process, approval, &data),
         Remedy::Resume { agent, scope: ResumeScope::Agent } => format!("polity resume {agent} --alone{data}"),
         Remedy::Resume { agent, scope: ResumeScope::Subtree } => format!("polity resume {agent}{data}"),
         Remedy::Service { name, services, .. } => {
             let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
-            let words = format!("give the role {name} another service, such as {}", services.join(", "));
-            return vec![format!("{} → polity view{data}", needing_daemon(process, &words))];
+            let services = services.join(", ");
+            format!("give the role {name} another service, such as {services}: polity view{data}")
         }
         Remedy::RunAgain { task, turn, services } => {
             let fork = |service: &ServiceId| {
-                let command = format!("polity fork {task} --turn {turn} --service {service}{data}");
-                format!("→ {}", needing_daemon(process, &command))
+                Advice::WithDaemon(format!("polity fork {task} --turn {turn} --service {service}{data}"))
             };
             return services.iter().map(fork).collect();
         }
         Remedy::TryAgain { service } => format!("polity services {service} --try-again{data}"),
         // The doctor needs no daemon.
         Remedy::CheckService { service } => {
-            let words = format!("check {service} and its entry in llmservices.json");
-            return vec![format!("{words} → polity doctor{data}")];
+            let check = format!("check {service} and its entry in llmservices.json: polity doctor{data}");
+            return vec![Advice::Always(check)];
         }
         Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
         Remedy::StopTask { task } => format!("polity stop {task}{data}"),
     };
-    vec![format!("→ {}", needing_daemon(process, &command))]
+    vec![Advice::WithDaemon(command)]
 }
