@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http_body::Body;
 use polity_society::id::{AgentId, ApprovalId, MessageId, PermissionId, RoleId, ServiceId, TaskId};
 use polity_view::{
-    AgentDetail, AgentFilter, AgentPage, AgentView, ApprovalAnswer, ApprovalFilter, ApprovalPage,
-    ApprovalView, ArtifactFilter, ArtifactPage, ArtifactView, CommandFilter, CommandView, ConfigView,
-    ContactView, ConversationView, EventFilter, EventPage, Forked, FreedView, FreeingFilter, Leaving,
-    MessageFilter, MessagePage, MessageView, NewFork, NowFilter, NowView, PermissionView, Posted,
-    RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest, ServerView, ServiceView, Steered,
-    TaskFilter, TaskPage, TaskView, UsageFilter, UsageView, Why, WhyFilter,
+    AgentDetail, AgentFilter, AgentPage, ApprovalAnswer, ApprovalFilter, ApprovalPage, ApprovalView,
+    ArtifactFilter, ArtifactPage, ArtifactView, CommandFilter, CommandView, ConfigView, ContactView,
+    ConversationView, EventFilter, EventPage, Forked, FreedView, FreeingFilter, Leaving, MessageFilter,
+    MessagePage, MessageView, NewFork, NowFilter, NowView, PermissionView, Posted, RequestPreview, RoleView,
+    SearchFilter, SearchPage, SentRequest, ServerView, ServiceView, Steered, TaskFilter, TaskPage, TaskView,
+    UsageFilter, UsageView, Why, WhyFilter,
 };
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -293,19 +293,19 @@ impl Client {
         self.get(&["api", "agents"], filter).await
     }
 
-    /// Fetches all agents that match the filter, page by page. Also returns the number of the event that was the
-    /// newest event when the first page was read. The events after this number report later changes of the agents.
-    pub async fn all_agents(&self, filter: &AgentFilter) -> Result<(Vec<AgentView>, i64), Error> {
+    /// Fetches all agents that match the filter, page by page, and returns them as one page. Its `as_of` is the number of
+    /// the event that was the newest event when the first page was read. The events after this number report later
+    /// changes of the agents.
+    pub async fn all_agents(&self, filter: &AgentFilter) -> Result<AgentPage, Error> {
         let mut filter = AgentFilter { limit: Some(polity_view::MAX_PAGE), ..filter.clone() };
-        let first = self.agents(&filter).await?;
-        let (mut agents, as_of, mut next) = (first.agents, first.as_of, first.next);
-        while next.is_some() {
-            filter.after = next;
+        let mut all = self.agents(&filter).await?;
+        while all.next.is_some() {
+            filter.after = all.next;
             let page = self.agents(&filter).await?;
-            agents.extend(page.agents);
-            next = page.next;
+            all.agents.extend(page.agents);
+            all.next = page.next;
         }
-        Ok((agents, as_of))
+        Ok(all)
     }
 
     /// Fetches one agent in detail.

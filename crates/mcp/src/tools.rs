@@ -230,6 +230,7 @@ impl Tool {
                     capability,
                     direction,
                     include_ended: ended.unwrap_or_default(),
+                    unfinished: false,
                     after,
                     limit,
                 };

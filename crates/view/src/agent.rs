@@ -93,6 +93,9 @@ pub struct AgentFilter {
     /// Whether to include agents that have ended.
     #[serde(rename = "ended", skip_serializing_if = "is_false")]
     pub include_ended: bool,
+    /// Whether to leave out finished agents: agents that have ended, and most idle agents of finished tasks.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unfinished: bool,
     /// The beginning of the page: the value of `next` from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
@@ -135,6 +138,9 @@ pub struct AgentPage {
     /// The beginning of the next page, if more agents may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
+    /// Number of agents that `unfinished` leaves out. Only the first page has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
     /// The number of the newest event when the page was read. The page does not reflect later events.
     pub as_of: i64,
 }

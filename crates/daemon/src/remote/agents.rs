@@ -1,6 +1,6 @@
 //! `polity agents`: lists the agents as a tree.
 
-use super::finished::{finished_last, open_tasks, without_finished};
+use super::finished::listed;
 use super::root::{InTask, in_other_tasks};
 use super::words::{agent_style, now, usage, variant};
 use super::{Shape, Source, named_task};
@@ -58,28 +58,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let is_text = arguments.shape.form() == Form::Text;
     let filter = AgentFilter {
-        ids: Vec::new(),
         task: named_task(&client, arguments.task).await?,
         state: arguments.state,
         role: arguments.role,
         capability: arguments.capability,
         direction: arguments.direction,
-        // In text form, the agents that have ended are counted if they are not listed.
-        include_ended: arguments.all || is_text && arguments.state.is_none(),
-        after: None,
-        limit: None,
+        include_ended: arguments.all,
+        ..AgentFilter::default()
     };
-    let (mut agents, _) = client.all_agents(&filter).await?;
-    let mut hidden = 0;
-    if is_text && arguments.state.is_none() {
-        let open: BTreeSet<_> = open_tasks(&client).await?.into_iter().collect();
-        let in_finished_task = filter.task.as_ref().is_some_and(|task| !open.contains(task));
-        if arguments.all || in_finished_task {
-            finished_last(&mut agents, &open);
-        } else {
-            (agents, hidden) = without_finished(&agents, &open);
-        }
-    }
+    let (agents, hidden) = match arguments.state {
+        None if is_text => listed(&client, &filter).await?,
+        None | Some(_) => (client.all_agents(&filter).await?.agents, 0),
+    };
     let root = agents.iter().find(|agent| agent.id.is_root());
     let others = match root {
         // With `--task`, root is shown in this task alone.

@@ -108,7 +108,7 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
     let messages = all_messages(client, &id).await?;
     let artifacts = all_artifacts(client, &id).await?;
     let filter = AgentFilter { task: Some(id.clone()), include_ended: true, ..AgentFilter::default() };
-    let (there, _) = client.all_agents(&filter).await?;
+    let there = client.all_agents(&filter).await?.agents;
     let mut agents = Vec::with_capacity(there.len());
     let mut conversations = Vec::new();
     let mut read = 0;

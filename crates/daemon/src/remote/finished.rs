@@ -2,7 +2,7 @@
 
 use polity_client::{Client, Error};
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentState, AgentView, MAX_PAGE, TaskFilter, TaskState};
+use polity_view::{AgentFilter, AgentState, AgentView, MAX_PAGE, TaskFilter, TaskState};
 use std::collections::BTreeSet;
 
 /// Fetches the tasks in which something is left to do, oldest first. To find finished agents, fetch these tasks after the
@@ -29,9 +29,60 @@ fn is_finished(agent: &AgentView, open: &BTreeSet<TaskId>) -> bool {
     is_over && !agent.id.is_root()
 }
 
+/// Fetches the agents that a list shows, and counts the finished agents that it does not show. If the filter includes
+/// ended agents, or all agents are finished, the list shows all agents. The others are not fetched, because their number
+/// grows with the history.
+pub(super) async fn listed(client: &Client, filter: &AgentFilter) -> Result<(Vec<AgentView>, usize), Error> {
+    let is_whole = filter.include_ended || filter.task.is_some();
+    let wanted = AgentFilter { include_ended: is_whole, unfinished: !is_whole, ..filter.clone() };
+    let page = client.all_agents(&wanted).await?;
+    let open: BTreeSet<_> = open_tasks(client).await?.into_iter().collect();
+    let (mut agents, left_out) = (page.agents, page.left_out.unwrap_or_default());
+    let in_finished_task = filter.task.as_ref().is_some_and(|task| !open.contains(task));
+    if filter.include_ended || in_finished_task {
+        finished_last(&mut agents, &open);
+        return Ok((agents, 0));
+    }
+    if left_out > 0 && are_finished(&agents, &open) {
+        let all = AgentFilter { include_ended: true, ..filter.clone() };
+        return Ok((client.all_agents(&all).await?.agents, 0));
+    }
+    let mut left_out = usize::try_from(left_out).unwrap_or(usize::MAX);
+    while left_out > 0 {
+        let above = above(client, filter, &agents).await?;
+        if above.is_empty() {
+            break;
+        }
+        left_out = left_out.saturating_sub(above.len());
+        agents.splice(0..0, above);
+    }
+    let (shown, hidden) = without_finished(&agents, &open);
+    Ok((shown, hidden.saturating_add(left_out)))
+}
+
+/// Fetches the parents of agents that are not among these agents.
+async fn above(client: &Client, filter: &AgentFilter, agents: &[AgentView]) -> Result<Vec<AgentView>, Error> {
+    let there: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
+    let parents: BTreeSet<&AgentId> = agents.iter().filter_map(|agent| agent.parent.as_ref()).collect();
+    let ids: Vec<AgentId> = parents.difference(&there).copied().cloned().collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let above = AgentFilter { ids, include_ended: true, ..filter.clone() };
+    Ok(client.all_agents(&above).await?.agents)
+}
+
+/// Returns whether all agents are finished. The person does not count.
+fn are_finished(agents: &[AgentView], open: &BTreeSet<TaskId>) -> bool {
+    agents.iter().all(|agent| agent.id.is_user() || is_finished(agent, open))
+}
+
 /// Returns the agents to show and the number of the others. Finished agents are left out, except those above an agent
 /// that is not. If all agents are finished, returns all. Parents must come before children in `agents`.
 pub(super) fn without_finished(agents: &[AgentView], open: &BTreeSet<TaskId>) -> (Vec<AgentView>, usize) {
+    if are_finished(agents, open) {
+        return (agents.to_vec(), 0);
+    }
     let mut kept: BTreeSet<&AgentId> = BTreeSet::new();
     for agent in agents.iter().rev() {
         if !is_finished(agent, open) || kept.contains(&agent.id) {
@@ -40,9 +91,6 @@ pub(super) fn without_finished(agents: &[AgentView], open: &BTreeSet<TaskId>) ->
         }
     }
     let shown: Vec<AgentView> = agents.iter().filter(|agent| kept.contains(&agent.id)).cloned().collect();
-    if shown.iter().all(|agent| agent.id.is_user()) {
-        return (agents.to_vec(), 0);
-    }
     let hidden = agents.len() - shown.len();
     (shown, hidden)
 }
@@ -54,9 +102,13 @@ pub(super) fn finished_last(agents: &mut [AgentView], open: &BTreeSet<TaskId>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::agent;
+    use super::super::examples::{agent, tasks};
     use super::*;
-    use polity_view::Doing;
+    use axum::http::Uri;
+    use axum::routing::get;
+    use axum::{Json, Router};
+    use polity_view::{AgentPage, Doing, TaskPage, TaskView};
+    use std::future::ready;
 
     fn at(doing: Doing, task: &str, id: &str, parent: &str) -> AgentView {
         let task = Some(TaskId::new(task));
@@ -91,5 +143,38 @@ mod tests {
         let mut sorted = all.to_vec();
         finished_last(&mut sorted, &open);
         assert_eq!(ids(&sorted), ["user", "root", "b", "e", "a", "c", "d", "f"]);
+    }
+
+    /// Returns a client of a daemon that has left out five agents. One of them has hired a paused agent.
+    fn client() -> Client {
+        let paused = || at(Doing::Paused { since: 1 }, "over", "below", "above");
+        let above = || at(Doing::Idle, "over", "above", "root");
+        let agents = move |uri: Uri| {
+            let asks = |part: &str| uri.query().is_some_and(|query| query.contains(part));
+            let (agents, left_out) = if asks("ids=above") {
+                (vec![above()], None)
+            } else if asks("unfinished=true") && asks("role=clerk") {
+                (Vec::new(), Some(5))
+            } else if asks("unfinished=true") {
+                (vec![agent("root", None), paused()], Some(5))
+            } else {
+                assert!(asks("role=clerk"), "the list asks for all agents: {uri}");
+                (vec![above()], None)
+            };
+            ready(Json(AgentPage { agents, next: None, left_out, as_of: 1 }))
+        };
+        let open = TaskView { id: TaskId::new("open"), ..tasks()[0].clone() };
+        let open = move || ready(Json(TaskPage { tasks: vec![open.clone()], next: None }));
+        let routes = Router::new().route("/api/agents", get(agents)).route("/api/tasks", get(open));
+        Client::in_process(routes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn finished_agents_are_counted_without_being_fetched() {
+        let (shown, hidden) = listed(&client(), &AgentFilter::default()).await.unwrap();
+        assert_eq!((ids(&shown), hidden), (vec!["above", "root", "below"], 4));
+        let clerks = AgentFilter { role: Some("clerk".to_owned()), ..AgentFilter::default() };
+        let (shown, hidden) = listed(&client(), &clerks).await.unwrap();
+        assert_eq!((ids(&shown), hidden), (vec!["above"], 0), "all are finished");
     }
 }

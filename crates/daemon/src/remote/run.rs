@@ -196,7 +196,7 @@ impl Run<'_> {
         for task in tasks {
             let filter =
                 AgentFilter { task: Some(task.clone()), include_ended: true, ..AgentFilter::default() };
-            agents.extend(client.all_agents(&filter).await?.0.into_iter().map(|agent| agent.id));
+            agents.extend(client.all_agents(&filter).await?.agents.into_iter().map(|agent| agent.id));
         }
         let mut show_event = |entry: &Entry| {
             let event = &entry.event;

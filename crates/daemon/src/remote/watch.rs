@@ -17,7 +17,7 @@ use crossterm::{cursor, execute, queue, terminal};
 use polity_client::{Client, Followed, Side};
 use polity_society::id::TaskId;
 use polity_society::message::Finality;
-use polity_view::{AgentFilter, AgentView, Entry, Event, EventFilter};
+use polity_view::{AgentFilter, AgentPage, AgentView, Entry, Event, EventFilter};
 use screen::{Agents, Link, Size, State, lines};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
@@ -167,7 +167,7 @@ struct Society {
 }
 
 async fn society(client: &Client, filter: &AgentFilter) -> Result<Society, polity_client::Error> {
-    let (agents, as_of) = client.all_agents(filter).await?;
+    let AgentPage { agents, as_of, .. } = client.all_agents(filter).await?;
     let open =
         if filter.task.is_none() { Some(open_tasks(client).await?.into_iter().collect()) } else { None };
     Ok(Society { agents, open, as_of })

@@ -59,7 +59,8 @@ impl Society {
         let mut moment = self.handles.store.moment().await?;
         let (agents, next) =
             readings::agents::list(&mut moment, &snapshot.catalogue, &moments, filter).await?;
-        Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
+        let left_out = readings::agents::left_out(&mut moment, &snapshot.catalogue, &moments, filter).await?;
+        Ok(AgentPage { agents, next, left_out, as_of: events::newest(&mut moment).await? })
     }
 
     /// Returns root and all live agents that are not idle, in the order of hiring.

@@ -138,10 +138,49 @@ pub async fn list(
     filter: &AgentFilter,
 ) -> Result<(Vec<AgentView>, Option<i64>), Error> {
     let limit = page(filter.limit);
-    let mut query = select(filter.task.as_ref());
+    let mut query = matching("*", catalogue, moments, filter);
     if let Some(after) = filter.after {
         query.push(" AND place > ").push_bind(after);
     }
+    if filter.unfinished {
+        query.push(" AND ").push(unfinished());
+    }
+    query.push(" ORDER BY place LIMIT ").push_bind(i64::from(limit) + 1);
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let mut agents = rows.iter().map(|row| read(row, catalogue)).collect::<Result<Vec<_>, _>>()?;
+    let next = cut(&mut agents, limit);
+    let agents = agents.into_iter().map(|(_, agent)| agent).collect();
+    Ok((complete(connection, agents, catalogue, moments, filter.task.as_ref()).await?, next))
+}
+
+/// Counts the agents that `unfinished` leaves out. Returns `None` without `unfinished`, and for all pages but the first.
+pub async fn left_out(
+    connection: &mut Connection,
+    catalogue: &Catalogue,
+    moments: &Moments,
+    filter: &AgentFilter,
+) -> Result<Option<u64>, Error> {
+    if !filter.unfinished || filter.after.is_some() {
+        return Ok(None);
+    }
+    let mut query = matching("count(*) AS count", catalogue, moments, filter);
+    query.push(" AND NOT ").push(unfinished());
+    let row = query.build().fetch_one(connection).await?;
+    Ok(Some(row.get::<i64, _>("count").unsigned_abs()))
+}
+
+/// Returns the condition that agents may have something left to do. Some idle agents of finished tasks fulfil it, too,
+/// as [`NOT_IDLE`] finds them.
+fn unfinished() -> String {
+    format!(
+        "(ended_at IS NULL AND (task IS NULL OR task IN (SELECT id FROM tasks WHERE state = 'open')
+            OR id IN ({NOT_IDLE})))"
+    )
+}
+
+/// Begins a statement about the agents that a filter selects, on all pages, without regard to `unfinished`.
+fn matching(what: &str, catalogue: &Catalogue, moments: &Moments, filter: &AgentFilter) -> Builder {
+    let mut query = select(what, filter.task.as_ref());
     if !filter.ids.is_empty() {
         let ids = json!(filter.ids).to_string();
         query.push(" AND id IN (SELECT value FROM json_each(").push_bind(ids).push("))");
@@ -151,7 +190,7 @@ pub async fn list(
     }
     match filter.state {
         Some(state) => moments.filter(&mut query, state),
-        None if filter.include_ended => {}
+        None if filter.include_ended || filter.unfinished => {}
         None => {
             query.push(" AND ended_at IS NULL");
         }
@@ -172,12 +211,7 @@ pub async fn list(
             .push(" END IN (SELECT value FROM json_each(");
         query.push_bind(ids(catalogue.services_with(capability, direction))).push("))");
     }
-    query.push(" ORDER BY place LIMIT ").push_bind(i64::from(limit) + 1);
-    let rows = query.build().fetch_all(&mut *connection).await?;
-    let mut agents = rows.iter().map(|row| read(row, catalogue)).collect::<Result<Vec<_>, _>>()?;
-    let next = cut(&mut agents, limit);
-    let agents = agents.into_iter().map(|(_, agent)| agent).collect();
-    Ok((complete(connection, agents, catalogue, moments, filter.task.as_ref()).await?, next))
+    query
 }
 
 /// Returns an agent; `None` if there is no agent with this id.
@@ -187,7 +221,7 @@ pub async fn get(
     moments: &Moments,
     id: &AgentId,
 ) -> Result<Option<AgentView>, Error> {
-    let mut query = select(None);
+    let mut query = select("*", None);
     query.push(" AND id = ").push_bind(id.as_str().to_owned());
     let row = query.build().fetch_optional(&mut *connection).await?;
     let Some(row) = row else { return Ok(None) };
@@ -204,16 +238,16 @@ pub async fn several(
     ids: &[AgentId],
     task: Option<&TaskId>,
 ) -> Result<Vec<AgentView>, Error> {
-    let mut query = select(task);
+    let mut query = select("*", task);
     query.push(" AND id IN (SELECT value FROM json_each(").push_bind(json!(ids).to_string()).push("))");
     let rows = query.build().fetch_all(&mut *connection).await?;
     let bare = rows.iter().map(|row| Ok(read(row, catalogue)?.1)).collect::<Result<Vec<_>, Error>>()?;
     complete(connection, bare, catalogue, moments, task).await
 }
 
-/// Begins a statement that selects all agents. Callers add conditions to the statement.
-fn select(task: Option<&TaskId>) -> Builder {
-    let statement = format!("SELECT * FROM (SELECT *, {BASE} AS base FROM ({AGENTS})) WHERE 1");
+/// Begins a statement that selects something of all agents. Callers add conditions to the statement.
+fn select(what: &str, task: Option<&TaskId>) -> Builder {
+    let statement = format!("SELECT {what} FROM (SELECT *, {BASE} AS base FROM ({AGENTS})) WHERE 1");
     let mut query = Builder::new(statement);
     for _ in AGENTS.matches('?') {
         query.bind(task.map(|task| task.as_str().to_owned()));
@@ -408,7 +442,7 @@ pub async fn not_idle(
 ) -> Result<Vec<AgentView>, Error> {
     let mut ids: Vec<String> = polity_sql::query_scalar(NOT_IDLE).fetch_all(&mut *connection).await?;
     ids.push(AgentId::root().to_string());
-    let mut query = select(None);
+    let mut query = select("*", None);
     query.push(" AND ended_at IS NULL AND id IN (SELECT value FROM json_each(");
     query.push_bind(json!(ids).to_string()).push(")) ORDER BY place");
     let rows = query.build().fetch_all(&mut *connection).await?;

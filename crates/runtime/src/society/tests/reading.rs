@@ -453,6 +453,55 @@ fn message_filter() -> impl Strategy<Value = MessageFilter> {
 }
 
 #[tokio::test]
+async fn finished_agents_are_left_out_and_counted() {
+    let world = World::new().await;
+    let seed = |second_task, ended, paused| Seed {
+        parent: 0,
+        role: 0,
+        second_task,
+        ended,
+        paused,
+        parked: false,
+        turning: false,
+        calls: 0,
+    };
+    // Of the agents that do nothing, only the first has an open task. The last is paused.
+    let seeds = [
+        seed(false, false, false),
+        seed(true, false, false),
+        seed(false, true, false),
+        seed(true, false, true),
+    ];
+    Drawn::write(&world, seeds.to_vec(), Vec::new()).await;
+    world
+        .write(|tx| {
+            Box::pin(async move {
+                let over = "UPDATE tasks SET state = 'idle' WHERE id = 't-2'";
+                polity_sql::query(over).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+    let (society, _) = society(&world);
+    let check = async |filter: AgentFilter, agents: &[&str], left_out: Option<u64>| {
+        let page = society.agents(&filter).await.unwrap();
+        let hired = page.agents.iter().filter(|agent| agent.parent == Some(AgentId::root()));
+        assert_eq!(hired.map(|agent| agent.id.as_str()).collect::<Vec<_>>(), agents, "{filter:?}");
+        assert_eq!(page.left_out, left_out, "{filter:?}");
+        page.next
+    };
+    let unfinished = || AgentFilter { unfinished: true, ..AgentFilter::default() };
+    check(unfinished(), &["agent-000", "agent-003"], Some(2)).await;
+    let role = |name: &str| AgentFilter { role: Some(name.to_owned()), ..unfinished() };
+    check(role("role 0"), &["agent-000", "agent-003"], Some(2)).await;
+    check(role("role 1"), &[], Some(0)).await;
+    let next = check(AgentFilter { limit: Some(3), ..unfinished() }, &["agent-000"], Some(2)).await;
+    assert!(next.is_some());
+    check(AgentFilter { after: next, ..unfinished() }, &["agent-003"], None).await;
+    check(AgentFilter::default(), &["agent-000", "agent-001", "agent-003"], None).await;
+}
+
+#[tokio::test]
 async fn a_message_tells_its_words_apart_from_the_rest() {
     let world = World::new().await;
     let (society, _) = society(&world);
