@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::json;
 
-use super::{rows, serve, served, told, wait_until};
+use super::{PATIENCE, rows, serve, served, told, wait_until};
 use crate::support::hiring::{Gate, boss_and_worker};
 use crate::support::{app, events, home, json_lines, last_asked, run, service, start};
 
@@ -79,6 +79,28 @@ fn a_resumed_run_names_the_next_try_also_if_the_server_refuses_the_key() {
     check(&["--resume"]);
     check(&["--resume"]);
     assert_eq!(server.requests().len(), 4, "each run must ask the model once");
+}
+
+/// A resumed run would try again in the other task, which is newer.
+#[test]
+fn a_failed_run_does_not_name_the_next_try_if_another_client_has_begun_a_task() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.text_contains("mend the boat") {
+            closed.pass();
+            return Answer::error(401, json!({"error": {"message": "no such key"}}));
+        }
+        Answer::say("42")
+    });
+    let (polity, _daemon) = served(&server);
+    let running = start(&polity, &["mend the boat"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    told(&polity, &["send", "--wait", "how much is it?"]);
+    gate.open();
+    let failed = running.wait().expect_code(5).stderr;
+    assert!(failed.contains("the message above says why"), "{failed}");
+    assert!(!failed.contains("--resume"), "{failed}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentFilter, Entry, Event, EventFilter, TaskFilter, TaskState, TaskView};
+use polity_view::{AgentFilter, Entry, Event, EventFilter, Outcome, TaskFilter, TaskState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -221,7 +221,11 @@ impl Run<'_> {
             Some(_) | None => telling.follow(self.since, filter, show_event).await?,
         };
         polity_points::point!("run::idle");
-        telling.tell_outcome(outcome, Resumable::Yes).await
+        let resumable = match outcome {
+            Outcome::NoModel => resumable(client, tasks.last()).await,
+            Outcome::Answered | Outcome::AwaitsUser | Outcome::Unanswered | Outcome::Limited => Resumable::No,
+        };
+        telling.tell_outcome(outcome, resumable).await
     }
 }
 
@@ -236,6 +240,16 @@ async fn passed(deadline: Option<Instant>) {
 async fn latest_task(client: &Client) -> Result<Option<TaskView>, Failure> {
     let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
     Ok(client.tasks(&filter).await?.tasks.pop())
+}
+
+/// Returns whether `polity run --resume` would let root try again in this task. It would not if another client has begun
+/// a task since.
+async fn resumable(client: &Client, task: Option<&TaskId>) -> Resumable {
+    match latest_task(client).await {
+        Ok(latest) if latest.as_ref().map(|latest| &latest.id) == task => Resumable::Yes,
+        // The advice is left out if the daemon does not answer.
+        Ok(_) | Err(_) => Resumable::No,
+    }
 }
 
 /// Fetches the titles of tasks.
@@ -275,7 +289,7 @@ mod tests {
     use axum::http::Uri;
     use axum::routing::{get, post};
     use axum::{Json, Router};
-    use polity_view::{MessagePage, NowView, Outcome, Steered, TaskPage};
+    use polity_view::{MessagePage, NowView, Steered, TaskPage};
     use std::future::ready;
 
     /// Returns the routes of a daemon whose only task is idle, because no model could be used in it. All its messages
