@@ -1,16 +1,17 @@
-use super::super::examples::{messages, tasks};
+use super::super::examples::{approvals, messages, tasks};
 use super::printer::tests::{Kept, onto};
 use super::*;
 use crate::output::terminal::harmless;
 use axum::body::Body;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::stream;
 use polity_client::Loss;
 use polity_society::message::MessageState;
-use polity_view::{MessagePage, Outcome, Posted, TaskState};
+use polity_view::{ApprovalPage, MessagePage, Outcome, Posted, TaskState};
 use serde_json::json;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
@@ -218,6 +219,53 @@ async fn a_chat_names_a_stopped_task_that_is_not_chosen() {
     ] {
         assert_eq!(told.matches(part).count(), 1, "{part} in {told}");
     }
+}
+
+/// Only q3 holds root in this task. An agent other than root asks q4, root asks q5 in another task, and the chat has not
+/// printed q6 yet.
+#[tokio::test]
+async fn a_chat_says_once_for_each_question_that_root_gets_messages_later() {
+    let question = |number: i64, agent: &str| ApprovalView {
+        id: ApprovalId::from_number(number),
+        agent: AgentId::new(agent),
+        ..approvals()[0].clone()
+    };
+    let open = move |uri: Uri| {
+        let is_other = uri.query().is_some_and(|query| query.contains("task=t-2"));
+        let of_task = |task: &str, approval| ApprovalView { task: TaskId::new(task), ..approval };
+        let approvals = match is_other {
+            true => vec![of_task("t-2", question(5, "root"))],
+            false => [question(6, "root"), question(4, "coder"), question(3, "root")]
+                .map(|approval| of_task("t-1", approval))
+                .to_vec(),
+        };
+        ready(Json(ApprovalPage { approvals, next: None }))
+    };
+    let routes = Router::new().route("/api/approvals", get(open)).route(
+        "/api/messages",
+        post(async || {
+            Json(Posted {
+                id: MessageId::from_sequence(7),
+                task: TaskId::new("t-1"),
+                state: MessageState::Queued,
+                to: AgentId::root(),
+                duplicate: false,
+                warnings: Vec::new(),
+            })
+        }),
+    );
+    let Scene { mut chat, terminal, .. } = Scene::new(routes);
+    chat.choose(TaskId::new("t-2"));
+    chat.choose(TaskId::new("t-1"));
+    chat.asked = [3, 4, 5].map(ApprovalId::from_number).into();
+    for line in ["use a branch", "and test it"] {
+        assert!(chat.take(line).await.is_ok());
+    }
+    // The printer has printed everything when it is dropped.
+    drop(chat);
+    let told = terminal.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(told.matches("root gets this after your answer").count(), 1, "{told}");
+    assert!(told.contains("to answer q3: /approve q3 or /deny q3"), "{told}");
 }
 
 /// The daemon does not answer the first request that sends the message.
