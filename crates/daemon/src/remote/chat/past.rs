@@ -184,8 +184,11 @@ pub(super) fn history_in_words(said: &[MessageView], page: Page) -> String {
 mod tests {
     use super::*;
     use crate::remote::examples::{messages, tasks};
+    use axum::routing::get;
+    use axum::{Json, Router};
     use polity_society::id::ApprovalId;
-    use polity_view::{Outcome, StuckView, TaskState};
+    use polity_view::{MessagePage, Outcome, StuckView, TaskPage, TaskState};
+    use std::future::ready;
 
     #[test]
     fn questions_of_other_tasks_are_announced() {
@@ -239,6 +242,33 @@ mod tests {
         let many = words((0..LAST + 2).map(|_| thing("t-1", approval())).collect(), None);
         assert_eq!(many.len(), LAST + 1);
         assert_eq!(many[LAST], "polity: 2 more questions to you; polity status lists them");
+    }
+
+    #[tokio::test]
+    async fn a_chat_of_a_stopped_task_begins_with_the_stop() {
+        let stopped = TaskView {
+            state: TaskState::Idle,
+            outcome: Some(Outcome::Unanswered),
+            stopped_by: Some("user".to_owned()),
+            ..tasks()[3].clone()
+        };
+        let page = MessagePage { messages: vec![messages()[0].clone()], next: None };
+        let (task, tasks) = (stopped.clone(), TaskPage { tasks: vec![stopped.clone()], next: None });
+        let routes = Router::new()
+            .route("/api/tasks", get(move || ready(Json(tasks.clone()))))
+            .route("/api/tasks/{id}", get(move || ready(Json(task.clone()))))
+            .route("/api/messages", get(move || ready(Json(page.clone()))));
+        let client = Client::in_process(routes).unwrap();
+        let last = async |task: Option<&TaskId>| {
+            let (mut lines, newest) = last_lines(&client, task, Page::Pipe).await.unwrap();
+            (lines.pop(), newest)
+        };
+        let told = Some("polity: you stopped the task, and there is no answer".to_owned());
+        assert_eq!(last(Some(&stopped.id)).await, (told, None));
+        // The offer to continue the newest task names the stop itself.
+        let (told, newest) = last(None).await;
+        assert_eq!(newest, Some(stopped.id));
+        assert!(told.as_ref().is_some_and(|told| told.ends_with(" continues that task")), "{told:?}");
     }
 
     #[test]
