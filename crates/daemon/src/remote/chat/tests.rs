@@ -85,6 +85,34 @@ async fn a_forgotten_task_hides_no_task_in_which_the_daemon_goes_on() {
     assert!(told.as_ref().is_some_and(|told| told.contains(id.as_str())), "{told:?}");
 }
 
+#[tokio::test]
+async fn who_leaves_does_not_wait_for_a_daemon_that_is_lost() {
+    let (ask, mut asked) = mpsc::unbounded_channel();
+    let task = async move || {
+        ask.send(()).unwrap();
+        Json(tasks()[3].clone())
+    };
+    let Scene { mut chat, mut around, .. } = Scene::new(Router::new().route("/api/tasks/{id}", get(task)));
+    chat.choose(TaskId::new("t-1"));
+    around.is_lost = true;
+    assert!(matches!(chat.stays(&mut around, None).await, Ok(Stays::No)));
+    assert!(asked.try_recv().is_err(), "a daemon that is lost is asked");
+    around.is_lost = false;
+    assert!(matches!(chat.stays(&mut around, None).await, Ok(Stays::No)));
+    assert!(asked.try_recv().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_waits_for_a_silent_daemon_for_two_seconds_at_most() {
+    let silent = Router::new().route("/api/tasks/{id}", get(std::future::pending::<()>));
+    let Scene { mut chat, mut around, .. } = Scene::new(silent);
+    chat.choose(TaskId::new("t-1"));
+    let begun = tokio::time::Instant::now();
+    let ended = tokio::time::timeout(Duration::from_secs(60), chat.stays(&mut around, None)).await;
+    assert!(matches!(ended, Ok(Ok(Stays::No))), "{ended:?}");
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
 /// A chat whose lines a test types.
 struct Scene {
     chat: Chat,
