@@ -550,24 +550,58 @@ mod tests {
     use axum::{Json, Router};
     use polity_view::EventPage;
     use std::future::ready;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Returns the event that reports a message.
+    fn reported(message: &MessageView) -> Event {
+        Event::MessageAccepted {
+            task: message.task.clone(),
+            message: message.id.clone(),
+            from: message.from.clone(),
+            to: message.to.clone(),
+            message_type: message.message_type.clone(),
+            text: message.text.clone(),
+            attachments: Vec::new(),
+            in_reply_to: Vec::new(),
+            finality: Finality::Final,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_a_chat_has_shown_is_printed_once_and_only_if_it_may_be_the_answer() {
+        // An answer of another agent to another message.
+        let shown = messages()[2].clone();
+        let (event, tasks) = (reported(&shown), [shown.task.clone()]);
+        let id = shown.id.clone();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let message = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            ready(Json(shown.clone()))
+        };
+        let routes = Router::new().route("/api/messages/{id}", get(message));
+        let client = Client::in_process(routes).unwrap();
+
+        let awaited = Awaited { agent: AgentId::new("ida"), letter: MessageId::from_sequence(3) };
+        let mut waiting = Telling::new(&client, &tasks, Form::Text).awaiting(Some(awaited));
+        waiting.show_marked(&event).await.unwrap();
+        assert!(waiting.printed.is_empty());
+
+        asked.store(0, Ordering::Relaxed);
+        let mut telling = Telling::new(&client, &tasks, Form::Text);
+        telling.show_marked(&event).await.unwrap();
+        telling.show_marked(&event).await.unwrap();
+        assert_eq!(telling.printed, BTreeSet::from([id]));
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "the message is printed twice");
+    }
 
     /// All tasks have ended before the event stream begins, and a chat has shown the answer.
     #[tokio::test]
     async fn who_catches_up_gets_an_answer_although_a_chat_has_shown_it() {
         let answer = MessageView { state: MessageState::Done, ..messages()[1].clone() };
         let (id, task) = (answer.id.clone(), answer.task.clone());
-        let event = Event::MessageAccepted {
-            task: task.clone(),
-            message: id.clone(),
-            from: answer.from.clone(),
-            to: answer.to.clone(),
-            message_type: answer.message_type.clone(),
-            text: answer.text.clone(),
-            attachments: Vec::new(),
-            in_reply_to: Vec::new(),
-            finality: Finality::Final,
-        };
-        let entry = Entry { seq: 1, at: 0, event };
+        let entry = Entry { seq: 1, at: 0, event: reported(&answer) };
         let events = move |uri: Uri| {
             let is_first = uri.query().is_some_and(|query| query.contains("after=0"));
             let events = if is_first { vec![entry.clone()] } else { Vec::new() };
