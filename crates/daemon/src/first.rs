@@ -254,12 +254,23 @@ impl Person {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_llm::Endpoint;
+    use polity_society::id::ServiceId;
+    use polity_society::text::Language;
 
     #[test]
     fn a_command_stays_on_one_line() {
         let command = "  polity run \"Name the best reasons for and against.\"";
         let text = format!("You can begin with one of these:\n{command}");
         assert_eq!(broken_at(&text, 20), format!("You can begin with\none of these:\n{command}"));
+    }
+
+    #[tokio::test]
+    async fn the_built_in_models_are_not_asked_whether_they_answer() {
+        let endpoint = Endpoint::new(SCHEME, "rehearsal-text");
+        let service = Service::new(ServiceId::new("rehearsal"), endpoint);
+        let texts = built_in_texts(Language::En);
+        assert_eq!(glances(&[&service], &texts).await, [Glance::Answers(None)]);
     }
 
     #[test]

@@ -367,6 +367,20 @@ mod tests {
     }
 
     #[test]
+    fn each_failure_of_a_glance_tells_what_the_server_does() {
+        for kind in FailureKind::ALL {
+            let error = CallError { kind: *kind, message: String::new(), status: None, retry_after: None };
+            let expect = match kind {
+                FailureKind::TimedOut => Glance::Slow,
+                FailureKind::Misconfigured => Glance::Misconfigured,
+                _ => Glance::Unreachable,
+            };
+            assert_eq!(Glance::of(Err(error)), expect, "{kind:?}");
+        }
+        assert_eq!(Glance::of(Ok(Some(16_384))), Glance::Answers(Some(16_384)));
+    }
+
+    #[test]
     fn root_works_with_its_service_or_a_fallback() {
         let named = |id: &str, fallback: &str| {
             let fallback = Some(ServiceId::new(fallback)).filter(|id| !id.as_str().is_empty());
