@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{PATIENCE, look_at_picture, rehearsing, rows, served, told, wait_until};
 use crate::support::hiring::{Gate, brief, heard_from_agents};
-use crate::support::{app, half_an_answer, home, service};
+use crate::support::{app, half_an_answer, home, run, service};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
@@ -150,6 +150,23 @@ fn a_run_on_a_narrow_terminal_says_what_happens_when_about_a_silent_server() {
     for part in ["silent for", "polity ends this", "attempt in", "then asks it again"] {
         let line = shown.lines().find(|line| line.contains(part));
         let line = line.unwrap_or_else(|| panic!("{part:?} is not shown in:\n{shown}"));
+        assert!(columns_of(line) <= 40, "{line:?} is too wide in:\n{shown}");
+    }
+}
+
+#[test]
+fn an_explanation_fits_a_narrow_terminal() {
+    let broken = json!({"error": {"message": "the model is broken"}});
+    let server = ScriptedServer::start(move |_| Answer::error(400, broken.clone()));
+    let (polity, _daemon) = served(&server);
+    run(&polity, &["how much is it?"]).expect_code(3);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let explaining = polity.spawn_on_terminal_of(40, &["why", &task, "--data", "data"]);
+    let shown = plain(&explaining.wait().expect_code(0).stdout);
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("because attempt 1 of root at one failed"), "{shown}");
+    // A command must stay whole.
+    for line in shown.lines().filter(|line| !line.contains('→')) {
         assert!(columns_of(line) <= 40, "{line:?} is too wide in:\n{shown}");
     }
 }
