@@ -92,6 +92,20 @@ fn a_new_prompt_beside_what_was_left_is_named_too() {
 }
 
 #[test]
+fn a_run_names_only_the_first_tasks_that_were_left_and_none_in_json() {
+    let also = "polity: this run also continues ";
+    let (_server, polity) = left(&[FIRST, SECOND, "the third question", "the fourth question"]);
+    let told = run(&polity, &["and now?"]).expect_code(0).stderr;
+    let line = told.lines().find(|line| line.starts_with(also)).unwrap_or_else(|| panic!("no line: {told}"));
+    assert_eq!(line.matches(" question)").count(), 3, "{line}");
+    assert!(line.ends_with("(the third question) and 1 more"), "{line}");
+
+    let (_server, polity) = left(&[FIRST]);
+    let told = run(&polity, &["and now?", "--json"]).expect_code(0).stderr;
+    assert!(!told.contains(also), "{told}");
+}
+
+#[test]
 fn a_run_says_that_it_also_continues_what_was_left() {
     let gate = Gate::default();
     let held = gate.clone();
