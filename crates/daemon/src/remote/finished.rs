@@ -157,9 +157,11 @@ mod tests {
                 (Vec::new(), Some(5))
             } else if asks("unfinished=true") {
                 (vec![agent("root", None), paused()], Some(5))
-            } else {
-                assert!(asks("role=clerk"), "the list asks for all agents: {uri}");
+            } else if asks("role=clerk") {
                 (vec![above()], None)
+            } else {
+                assert!(asks("ended=true"), "no list asks for this: {uri}");
+                (vec![agent("root", None), above(), paused()], None)
             };
             ready(Json(AgentPage { agents, next: None, left_out, as_of: 1 }))
         };
@@ -173,6 +175,9 @@ mod tests {
     async fn finished_agents_are_counted_without_being_fetched() {
         let (shown, hidden) = listed(&client(), &AgentFilter::default()).await.unwrap();
         assert_eq!((ids(&shown), hidden), (vec!["above", "root", "below"], 4));
+        let all = AgentFilter { include_ended: true, ..AgentFilter::default() };
+        let (shown, hidden) = listed(&client(), &all).await.unwrap();
+        assert_eq!((ids(&shown), hidden), (vec!["root", "below", "above"], 0), "the finished ones come last");
         let clerks = AgentFilter { role: Some("clerk".to_owned()), ..AgentFilter::default() };
         let (shown, hidden) = listed(&client(), &clerks).await.unwrap();
         assert_eq!((ids(&shown), hidden), (vec!["above"], 0), "all are finished");
