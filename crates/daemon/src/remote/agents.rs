@@ -334,6 +334,12 @@ root    thinking at local  local
     }
 
     #[test]
+    fn one_finished_agent_is_told_apart_from_several() {
+        assert_eq!(not_shown(1), "1 finished agent is not shown; --all lists it");
+        assert_eq!(not_shown(2), "2 finished agents are not shown; --all lists them");
+    }
+
+    #[test]
     fn those_whose_parents_are_not_shown_stand_for_themselves() {
         let agents = agents();
         let some: Vec<AgentView> =

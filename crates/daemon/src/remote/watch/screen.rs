@@ -184,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn one_finished_agent_is_told_apart_from_several() {
+        let told = |count| not_shown(count).map(|line| without_styles(&line));
+        assert_eq!(told(0), None);
+        let one = "1 idle agent of a finished task is not shown; `polity agents --all` lists it";
+        assert_eq!(told(1).as_deref(), Some(one));
+        let two = "2 idle agents of finished tasks are not shown; `polity agents --all` lists them";
+        assert_eq!(told(2).as_deref(), Some(two));
+    }
+
+    #[test]
     fn a_screen() {
         insta::assert_snapshot!(screen(&mut state(3), 100, 14), @r#"
 polity  1 thinking  1 waiting  1 parked  1 paused  q quits
