@@ -225,6 +225,24 @@ fn what_can_be_fixed_is_fixed_although_the_reader_of_the_report_has_gone() {
     assert!(written.contains("\"contextWindow\": 32768"), "{written}");
 }
 
+/// The corrected text is first written beside the file, into one whose name is longer. Here, it is too long.
+#[test]
+fn a_correction_that_cannot_be_written_is_told_in_a_section_of_its_own() {
+    let server = Served::start(ollama());
+    let service = json!({"id": "local", "baseURL": server.base_url(), "model": "qwen3-vl:8b"});
+    let before = json!({"services": [service]}).to_string();
+    let polity = home_of(&before);
+    let (link, file) =
+        (polity.config_dir().join("llmservices.json"), polity.config_dir().join("x".repeat(255)));
+    fs::rename(&link, &file).expect("a file");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    let told = doctor(&polity, &["--fix"]).stdout;
+    for words in ["mending llmservices.json", "llmservices.json cannot be corrected by polity: "] {
+        assert!(told.contains(words), "{words:?} is not in {told}");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("a file"), before);
+}
+
 /// The person has declared the small window of the server, and has then started the server again with a larger one.
 #[test]
 fn a_server_with_a_larger_window_than_before_is_told_and_written() {
