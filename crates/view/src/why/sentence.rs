@@ -268,6 +268,17 @@ introduce seer-2222, which is on eyes, to mara-7k2f (in the live view)";
     }
 
     #[test]
+    fn who_may_hire_somebody_is_asked_with_a_command() {
+        let (agent, task) = (AgentId::new("mara-7k2f"), TaskId::new("t-1"));
+        let hire = WhyRemedy::Hire { agent, task, service: ServiceId::new("eyes") };
+        let command = "polity send --to mara-7k2f --task t-1 --data home \"…\"";
+        assert_eq!(
+            hire.sentences(" --data home"),
+            [format!("have mara-7k2f hire somebody on eyes: {command}")]
+        );
+    }
+
+    #[test]
     fn facts_tell_how_long_ago_something_was() {
         let mara = AgentId::new("mara-7k2f");
         let check = |fact: &Fact, now: i64, expect: &str| assert_eq!(fact.sentence(now), expect);
