@@ -668,6 +668,43 @@ fn a_question_about_a_call_is_explained_while_it_is_open_and_when_it_has_ended()
     assert_eq!(about["chain"][1]["task"], task);
 }
 
+/// Root ends its worker, and a message of the person has not been read.
+#[test]
+fn a_message_that_came_back_is_explained_by_the_end_of_its_receiver() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let work = boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("it is done")
+    });
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() == "worker" || !asked.text_contains("nobody is needed") {
+            return work(asked);
+        }
+        match hired(asked, "worker").filter(|_| !asked.has_called("terminate_agent")) {
+            Some(worker) => {
+                Answer::call("terminate_agent", json!({"agentId": worker, "reason": "not needed"}))
+            }
+            None => Answer::say("it has ended"),
+        }
+    });
+    let polity = home(&server, &json!({}));
+    let serving = Serving::start(&polity);
+    let send = |letter: Value| serving.call("POST /api/messages", letter.to_string().as_bytes()).json();
+    let task = send(json!({"text": "go"}))["task"].clone();
+    let about = why_once(&serving, "root", |about| {
+        facts_of(about) == ["does", "unanswered", "does"] && about["chain"][2]["doing"]["state"] == "thinking"
+    });
+    let worker = about["chain"][1]["to"].as_str().expect("an agent");
+    let letter = send(json!({"to": worker, "text": "one more thing"}))["id"].clone();
+    let letter = letter.as_str().expect("an id");
+    send(json!({"text": "nobody is needed", "task": task}));
+    why_once(&serving, letter, |about| facts_of(about) == ["bounced"]);
+    let told = why_in_words(&polity, &[letter]);
+    assert_eq!(told, format!("{letter} came back, because {worker} has ended\n"));
+    gate.open();
+}
+
 #[test]
 fn the_stop_of_a_worker_explains_what_it_left() {
     let gate = Gate::default();
