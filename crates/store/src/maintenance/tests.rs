@@ -364,9 +364,8 @@ async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
     assert!(copy(&mut connection, &from, &to).await.is_err());
 }
 
-/// Nobody has closed the database, so its newest changes are only in its log. The cleaning moves them into the file.
-#[tokio::test]
-async fn the_size_of_the_database_includes_its_log() {
+/// Creates a database whose newest changes are only in its log.
+async fn with_log() -> Scratch {
     let scratch = Scratch::new().await;
     scratch
         .execute(
@@ -374,6 +373,26 @@ async fn the_size_of_the_database_includes_its_log() {
             INSERT INTO events (kind, body, created_at) SELECT 'x', printf('%2000d', n), unixepoch() * 1000 FROM n",
         )
         .await;
+    scratch
+}
+
+#[tokio::test]
+async fn the_size_of_a_database_in_use_includes_its_log() {
+    let scratch = with_log().await;
+    let data = scratch.directory.path();
+    let file_alone = std::fs::metadata(data.join(DATABASE)).unwrap().len();
+    let retention = Retention { events_days: None, max_events: None, max_database_bytes: None };
+    let unwanted = Unwanted { idle_for: None, retention, trash: Trash::Kept };
+    let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
+    let freed = free_beside(&scratch.store, &blobs, data, &unwanted, Mode::Count).await.unwrap();
+    assert!(freed.database_before > file_alone, "{freed:?}");
+    assert!(freed.database_after > file_alone, "{freed:?}");
+}
+
+/// Nobody has closed the database. The cleaning moves the newest changes into the file.
+#[tokio::test]
+async fn the_size_of_the_database_includes_its_log() {
+    let scratch = with_log().await;
     let copy = copy_with_log(&scratch);
     let file_alone = std::fs::metadata(copy.path().join(DATABASE)).unwrap().len();
     let link = copy.path().join("link.db");
