@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{CTRL_C, ENTER, READS, plain};
+use crate::cli::{rows, serve};
 use crate::support::hiring::Gate;
 use crate::support::router::Served;
-use crate::support::{app, home};
+use crate::support::{app, home, run};
 
 /// The test decides when the calls end, so `--timeout` allows far more than the test takes.
 const DOCTOR: [&str; 5] = ["doctor", "--data", "data", "--timeout", "10m"];
@@ -170,6 +171,23 @@ fn inside_a_silent_server() {
         assert!(!shown.contains("starting the daemon"), "the line is still there: {shown}");
         written
     });
+}
+
+/// The daemon stands still until the test has seen the line.
+#[test]
+fn whoever_waits_for_a_copy_of_a_task_sees_for_how_long() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    run(&polity, &["how much is it?"]).expect_code(0);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let turn = rows(&polity, &["agent", "root", "--conversation"])[0]["entries"][0]["turn"].to_string();
+    let daemon = serve(&polity);
+    daemon.freeze();
+    let copying = polity.spawn_on_terminal(&["fork", &task, "--turn", &turn, "--data", "data"]);
+    copying.stdout_until("the time is shown", |written| has_shown(written, "copying the task"));
+    daemon.thaw();
+    let shown = plain(&copying.wait().expect_code(0).stdout);
+    assert!(!shown.contains("copying the task"), "the line is still there: {shown}");
 }
 
 #[test]
