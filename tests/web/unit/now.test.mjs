@@ -27,6 +27,13 @@ const STUCK = {
   answered: { task: "t-1", requests: [{ agent: "clerk" }, { agent: "clerk" }, { agent: "scribe" }] },
 };
 
+test("everything that can be stuck has an icon of its own", () => {
+  const view = readFileSync(new URL("../../../crates/api/web/assets/views/now.js", import.meta.url), "utf8");
+  const shapes = [.../const SHAPES = \{(.*)\};/.exec(view)[1].matchAll(/(\w+): "(\w+)"/g)];
+  assert.deepEqual(shapes.map(([, stuck]) => stuck), variants("Stuck"));
+  assert.equal(new Set(shapes.map(([, , shape]) => shape)).size, shapes.length);
+});
+
 test("everything that can be stuck has its words, in each language", () => {
   assert.deepEqual(variants("Stuck"), Object.keys(STUCK));
   for (const language of Object.keys(LANGUAGES)) {
