@@ -85,8 +85,10 @@ fn timeless(text: &str) -> String {
         let is_number = !word.is_empty() && word.chars().all(|character| character.is_ascii_digit());
         is_number || ["s", "min", "h", "now", "ago"].contains(&word)
     };
-    // Also remove the comma that stands before a time.
-    let words = text.split_whitespace().filter(|word| !is_time(word)).map(|word| word.trim_end_matches(','));
+    // Also remove the comma before a time and the semicolon behind it. If there is no time yet, the semicolon stands
+    // behind the word before.
+    let words = text.split_whitespace().filter(|word| !is_time(word));
+    let words = words.map(|word| word.trim_end_matches([',', ';']));
     words.collect::<Vec<_>>().join(" ")
 }
 
