@@ -68,7 +68,7 @@ pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
     [Act { group: tool.group(), reach: tool.reach(arguments) }].into_iter().chain(further).collect()
 }
 
-/// What the person sees of a call before deciding whether it may run. The default shows nothing.
+/// A description of a call. The person sees it and then decides whether the call may run. The default shows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// A text such as a diff. Empty if the call would change nothing.

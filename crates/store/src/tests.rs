@@ -172,7 +172,7 @@ const FEW_ROWS: &[&str] = &[
 #[tokio::test]
 async fn requests_that_have_failed_are_in_no_index_that_is_read_as_a_whole() {
     let scratch = Scratch::new().await;
-    // The last index is not read as a whole. But for a row of root, all requests of root in all tasks are read from it.
+    // polity does not read the last index as a whole. But for a row of root, it reads root's requests of all tasks there.
     let read_as_a_whole = FEW_ROWS.iter().filter(|name| name.starts_with("messages_"));
     for index in read_as_a_whole.chain(&["messages_open_requests"]) {
         let created = scratch.query(&format!("SELECT sql FROM sqlite_schema WHERE name = '{index}'")).await;

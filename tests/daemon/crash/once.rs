@@ -53,8 +53,8 @@ fn an_answer_that_was_not_recorded_is_asked_for_with_the_same_request() {
     }
 }
 
-/// Kills a run at this point, and returns the state of the task, and how many answers the person has got. Then resumes the
-/// run, and returns how many requests were made in all.
+/// Kills a run at this point, and resumes it. Returns the state of the task and the number of answers that the person had
+/// after the kill, and the number of requests of both runs.
 #[track_caller]
 fn killed_at_the_end(point: &str) -> (String, i64, usize) {
     const ANSWERS: &str = "SELECT count(*) FROM messages WHERE receiver = 'user'";

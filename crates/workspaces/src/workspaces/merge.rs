@@ -35,8 +35,8 @@ const FILES_AT_ONCE: usize = 32;
 pub enum Wanted<'a> {
     /// The files that the worktree has when the merge runs.
     Present,
-    /// Only the files that [`Workspaces::unmerged`] has shown, named by their tree. If the worktree has other files by
-    /// now, or if nothing was shown (`None`), the merge is refused.
+    /// The files of this tree, which [`Workspaces::unmerged`] has shown. If the worktree has other files now, or if
+    /// nothing was shown (`None`), polity refuses the merge.
     Shown(Option<&'a str>),
 }
 

@@ -89,7 +89,7 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     let world = World::new().await;
     let bytes: Vec<u8> = (0..=255).cycle().take(3000).collect();
     std::fs::write(file(&world, "plot.bin").await, &bytes).unwrap();
-    // The helper has mail, so the task does not end with root's turn, and polity still knows what root has made.
+    // The helper has mail, so the task does not end with root's turn, and polity does not yet forget what root has made.
     world.say("user", "root", json!("copy")).await;
     world.begin_turn("root").await;
     let helper = world.hire("root", "helper", json!({})).await;
