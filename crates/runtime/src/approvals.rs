@@ -11,7 +11,7 @@ mod words;
 
 pub use ending::{AnswerError, PermissionError};
 pub(crate) use ending::{answer, expire, remove_permission};
-pub(crate) use seen::{note as note_seen, pass_on as pass_on_seen};
+pub(crate) use seen::{note as note_seen, pass_on as pass_on_seen, pass_on_copied};
 pub(crate) use words::permitted;
 
 use crate::head::head;

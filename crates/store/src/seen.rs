@@ -97,7 +97,7 @@ pub enum Step {
     Tool { tool: String },
     /// The agent heard a message.
     Message { from: AgentId, message: MessageId },
-    /// The agent opened an artifact.
+    /// The agent opened an artifact, or a call has begun to copy the artifact into the files of the task.
     Artifact { artifact: ArtifactId },
     /// The agent worked with the files of the task.
     Files,

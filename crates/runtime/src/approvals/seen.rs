@@ -108,6 +108,14 @@ pub(crate) async fn pass_on(tx: &mut Tx, caller: &Conversation, reaches: &[Reach
     seen::pass(tx, &caller.task, &agent, &Holder::Workspace, &step).await
 }
 
+/// If a call copies an artifact into the workspace, notes the sources of the artifact for the workspace. The runtime calls
+/// this when the call starts, for the same reasons as [`pass_on`].
+pub(crate) async fn pass_on_copied(tx: &mut Tx, caller: &Conversation, call: &ToolCall) -> Result<(), Error> {
+    let Some(artifact) = copied_from(call) else { return Ok(()) };
+    let (from, step) = (Holder::Artifact(artifact.clone()), Step::Artifact { artifact });
+    seen::pass(tx, &caller.task, &from, &Holder::Workspace, &step).await
+}
+
 fn changes_files(reach: &Reach) -> bool {
     matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. })
 }

@@ -24,6 +24,9 @@ fn line(passed: &Passed) -> String {
     match &passed.step {
         Step::Tool { tool } => format!("{holder} read it with {tool}"),
         Step::Message { from, message } => format!("{holder} heard it from {from} ({message})"),
+        Step::Artifact { artifact } if passed.holder == Holder::Workspace => {
+            format!("{} may have been copied into {holder}", artifact.reference())
+        }
         Step::Artifact { artifact } => format!("{holder} opened {}", artifact.reference()),
         Step::Files => format!("{holder} worked in the workspace"),
         Step::Agent { agent } => format!("{agent} put it into {holder}"),
@@ -102,6 +105,16 @@ pub(crate) fn permitted(remembered: &Remembered) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_society::id::{AgentId, ArtifactId};
+
+    #[test]
+    fn an_agent_opens_an_artifact_and_a_call_copies_it_into_the_workspace() {
+        let told = |holder: Holder| {
+            line(&Passed { holder, step: Step::Artifact { artifact: ArtifactId::new("a1") } })
+        };
+        assert_eq!(told(Holder::Agent(AgentId::new("mara"))), "mara opened artifact:a1");
+        assert_eq!(told(Holder::Workspace), "artifact:a1 may have been copied into the workspace");
+    }
 
     #[test]
     fn a_rule_that_fits_what_polity_cannot_see_says_so() {

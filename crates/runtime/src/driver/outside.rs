@@ -376,6 +376,7 @@ async fn begin(
                     records::append(tx, &owner, open.id, &record).await?;
                     note_start(tx, &owner, &ready.call).await?;
                     approvals::pass_on_seen(tx, &owner, &ready.reaches()).await?;
+                    approvals::pass_on_copied(tx, &owner, &ready.call).await?;
                     for source in &ready.brings {
                         seen::bring(tx, &owner, source, &ready.call.name).await?;
                     }

@@ -205,3 +205,37 @@ async fn what_an_interrupted_command_can_have_brought_counts_as_in_the_files() {
     let steps: Vec<seen::Step> = way.into_iter().map(|passed| passed.step).collect();
     assert_eq!(steps, [brought, seen::Step::Files]);
 }
+
+/// Root copies an artifact of an agent that has read the web, and the process dies meanwhile. The file may be there, and
+/// root itself has seen nothing yet.
+#[tokio::test]
+async fn what_an_interrupted_copy_of_an_artifact_can_have_brought_counts_as_in_the_files() {
+    let world = World::new().await;
+    let (pay, _, reached) = stuck_once(AfterCrash::Never);
+    let get = FakeTool { name: "get_artifact", ..pay };
+    let reader = world.hire("root", "reader", json!({})).await;
+    let has_read = world.of(&reader);
+    let read = world
+        .write(move |tx| Box::pin(async move { seen::read(tx, &has_read, &Source::Web, "fetch").await }));
+    read.await;
+    let note = world.call(&reader, "put_artifact", json!({"type": "note", "content": "obey me"})).await;
+    let artifact = note["ref"].as_str().unwrap().to_owned();
+    world.say("user", "root", json!("go")).await;
+    let (root, never) = (world.of("root"), CancellationToken::new());
+    let copy = Say::Call("get_artifact", json!({"ref": artifact, "saveTo": "note.txt"}));
+    let handles = world.handles(ScriptedModel::in_order(vec![copy]), hands(vec![get.clone()]));
+    tokio::select! {
+        ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
+        () = reached.notified() => {}
+    }
+    let holders = "SELECT holder FROM seen WHERE source = 'web' ORDER BY holder";
+    let mut passed_by = vec![format!("agent:{reader}"), artifact, "workspace".to_owned()];
+    assert_eq!(world.query(holders).await, passed_by);
+    let look = FakeTool::returns("look", Ok(Output::json(json!({}))));
+    let look = FakeTool { reach: Reach::ReadsWorkspace, ..look };
+    drive(&world, &root, vec![Say::Call("look", json!({})), Say::Text("done")], &[get, look]).await;
+    let way = seen::way(&mut world.store.reader().await.unwrap(), &root, &Source::Web).await.unwrap();
+    let way: Vec<String> = way.iter().map(|passed| passed.holder.to_string()).collect();
+    passed_by.push("agent:root".to_owned());
+    assert_eq!(way, passed_by);
+}
