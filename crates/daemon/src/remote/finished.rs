@@ -65,11 +65,13 @@ async fn above(client: &Client, filter: &AgentFilter, agents: &[AgentView]) -> R
     let there: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
     let parents: BTreeSet<&AgentId> = agents.iter().filter_map(|agent| agent.parent.as_ref()).collect();
     let ids: Vec<AgentId> = parents.difference(&there).copied().cloned().collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
+    let mut above = Vec::new();
+    // An address has room for some thousands of ids.
+    for some in ids.chunks(MAX_PAGE as usize) {
+        let named = AgentFilter { ids: some.to_vec(), include_ended: true, ..filter.clone() };
+        above.extend(client.all_agents(&named).await?.agents);
     }
-    let above = AgentFilter { ids, include_ended: true, ..filter.clone() };
-    Ok(client.all_agents(&above).await?.agents)
+    Ok(above)
 }
 
 /// Returns whether all agents are finished. The person does not count.
@@ -181,5 +183,32 @@ mod tests {
         let clerks = AgentFilter { role: Some("clerk".to_owned()), ..AgentFilter::default() };
         let (shown, hidden) = listed(&client(), &clerks).await.unwrap();
         assert_eq!((ids(&shown), hidden), (vec!["above"], 0), "all are finished");
+    }
+
+    /// A paused agent of each of many finished tasks was hired by an agent that the daemon has left out.
+    #[tokio::test]
+    async fn the_parents_of_many_agents_are_fetched_in_parts() {
+        const MANY: u64 = 10_000;
+        let agents = async |uri: Uri| {
+            let query = uri.query().unwrap_or_default().replace("%2C", ",");
+            let named = query.split('&').find_map(|part| part.strip_prefix("ids="));
+            let (agents, left_out) = match named {
+                Some(ids) => (ids.split(',').map(|id| at(Doing::Idle, "over", id, "root")).collect(), None),
+                None => {
+                    let paused = |number: u64| {
+                        let (id, parent) = (format!("below-{number}"), format!("above-{number}"));
+                        at(Doing::Paused { since: 1 }, "over", &id, &parent)
+                    };
+                    let all = std::iter::once(agent("root", None)).chain((0..MANY).map(paused));
+                    (all.collect(), Some(MANY + 1))
+                }
+            };
+            Json(AgentPage { agents, next: None, left_out, as_of: 1 })
+        };
+        let open = || ready(Json(TaskPage { tasks: Vec::new(), next: None }));
+        let routes = Router::new().route("/api/agents", get(agents)).route("/api/tasks", get(open));
+        let client = Client::in_process(routes).unwrap();
+        let (shown, hidden) = listed(&client, &AgentFilter::default()).await.unwrap();
+        assert_eq!((shown.len() as u64, hidden), (2 * MANY + 1, 1));
     }
 }
