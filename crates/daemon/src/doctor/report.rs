@@ -103,7 +103,8 @@ impl Teller<'_> {
         match self.form {
             Form::Json => Ok(()),
             Form::Text => match self.elapsed.aside(|| print(&section.text())) {
-                // `--fix` also corrects what nobody reads about. The end of the report then fails in the same way.
+                // With `--fix`, the corrections are written even if nobody reads the report. The end of the report is
+                // printed afterwards, and this fails in the same way.
                 Err(Failure::OutputClosed) if self.mode == Mode::Mend => Ok(()),
                 told => told,
             },

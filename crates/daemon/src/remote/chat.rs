@@ -426,7 +426,7 @@ impl Chat {
         let read = async {
             let mut tasks = Vec::new();
             for task in &self.followed {
-                // A task that was forgotten meanwhile hides no other one.
+                // If a task was forgotten meanwhile, the other tasks are still named.
                 if let Ok(view) = self.client.task(task).await {
                     tasks.push(view);
                 }

@@ -197,7 +197,8 @@ impl Locked<'_> {
         }
         let merged = repository.merge_trees(&into.commit, theirs).await?;
         // The commit `theirs` has the present files of the worktree, which may differ from those that the person saw.
-        // The merge takes this commit, so nothing can change between this check and the merge.
+        // The merge takes this commit, so nothing can change between this check and the merge. `merge_trees` comes
+        // first, because work without a common commit was never shown, and its error names this reason.
         if let Wanted::Shown(shown) = wanted
             && shown != Some(repository.tree_of(theirs).await?.as_str())
         {
