@@ -28,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
     ("polity-files", &["polity-society"]),
-    ("polity-workspaces", &["polity-files", "polity-society"]),
+    ("polity-workspaces", &["polity-disk", "polity-files", "polity-society"]),
     (
         "polity-hands",
         &["polity-files", "polity-society", "polity-sandbox", "polity-web", "polity-workspaces"],

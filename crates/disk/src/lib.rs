@@ -1,5 +1,5 @@
-//! Opens the files of polity's own directories. Opens only regular files, and never waits for another program. Also
-//! locks data directories.
+//! Opens the files of polity's own directories, and files that others may have replaced. Opens only regular files, and
+//! never waits for another program. Also locks data directories.
 //!
 //! A process that opens a named pipe usually waits until somebody writes into the pipe, and a device such as
 //! `/dev/zero` has no end. So this crate opens each file without waiting, checks the file through its handle, and reads

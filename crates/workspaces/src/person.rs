@@ -7,7 +7,7 @@
 use crate::git::{Call, Git, Input};
 use crate::problem::Problem;
 use crate::repository::{Lender, Repository, clear_lock};
-use std::fs;
+use polity_disk::{Links, read_text};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +61,9 @@ struct Parts {
     common: PathBuf,
 }
 
+/// Maximum number of bytes of a file that names another directory of git.
+const LONGEST_NAME: u64 = 8_192;
+
 /// Finds the directories of a repository. `.git` must be a directory or the file of a linked worktree. Such a file
 /// names a git directory, and that git directory must name the working directory in return. So an agent cannot make a
 /// `.git` that leads to another repository of the person.
@@ -73,11 +76,14 @@ fn parts(directory: &Path) -> Result<Parts, Unusable> {
             return Err(odd("its `.git` says that it is part of another repository"));
         }
         Parts { own: dot_git.clone(), common: dot_git }
-    } else if metadata.is_file() && metadata.len() < 8_192 {
-        let line = fs::read_to_string(&dot_git).map_err(|_| odd("its `.git` cannot be read"))?;
+    } else if metadata.is_file() && metadata.len() < LONGEST_NAME {
+        // An agent may have written all of these files. It could have made a pipe, on which a read would wait for ever,
+        // or a link to a device without an end.
+        let text = |file: &Path| read_text(file, Links::Refused, LONGEST_NAME);
+        let line = text(&dot_git).map_err(|_| odd("its `.git` cannot be read"))?;
         let target = line.strip_prefix("gitdir: ").ok_or_else(|| odd("its `.git` names no repository"))?;
         let own = directory.join(target.trim_end_matches(['\n', '\r']));
-        let back = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+        let back = text(&own.join("gitdir")).unwrap_or_default();
         let back = own.join(back.trim_end_matches(['\n', '\r']));
         let names_us = match (back.canonicalize(), dot_git.canonicalize()) {
             (Ok(back), Ok(dot_git)) => back == dot_git,
@@ -86,8 +92,7 @@ fn parts(directory: &Path) -> Result<Parts, Unusable> {
         if !names_us {
             return Err(odd("its `.git` leads to a repository elsewhere that does not know this directory"));
         }
-        let common =
-            fs::read_to_string(own.join("commondir")).map_err(|_| odd("its `.git` is incomplete"))?;
+        let common = text(&own.join("commondir")).map_err(|_| odd("its `.git` is incomplete"))?;
         let common = own.join(common.trim_end_matches(['\n', '\r']));
         let common = common.canonicalize().map_err(|_| odd("its `.git` is incomplete"))?;
         Parts { own, common }
@@ -203,5 +208,51 @@ impl Person {
         // stays.
         let _ = own.finish(own.call(&["update-ref", "-d", &branch, &before])).await?;
         task.forget(&remembered).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Calls [`parts`] in a thread of its own, because a read of a pipe could wait for ever.
+    fn found(directory: &Path) -> Result<(), Unusable> {
+        let directory = directory.to_owned();
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || tell.send(parts(&directory).map(drop)));
+        told.recv_timeout(Duration::from_secs(60)).expect("an answer that waits for nobody")
+    }
+
+    fn odd(what: &str) -> Result<(), Unusable> {
+        Err(Unusable::Odd(what.to_owned()))
+    }
+
+    #[test]
+    fn a_pipe_or_a_long_file_in_a_git_directory_is_refused_at_once() {
+        const UNKNOWN: &str = "its `.git` leads to a repository elsewhere that does not know this directory";
+        let home = tempfile::tempdir().unwrap();
+        let (dot_git, own) = (home.path().join(".git"), home.path().join("own"));
+        fs::create_dir_all(own.join("common")).unwrap();
+        fs::write(&dot_git, "gitdir: own\n").unwrap();
+        let pipe = |name: &str| {
+            assert!(Command::new("mkfifo").arg(own.join(name)).status().unwrap().success());
+        };
+        pipe("gitdir");
+        assert_eq!(found(home.path()), odd(UNKNOWN));
+        fs::remove_file(own.join("gitdir")).unwrap();
+        // Line breaks at the end are no part of the path, so this file is wrong only because it is too long.
+        let back = format!("{}\n", dot_git.display());
+        fs::write(own.join("gitdir"), format!("{back}{}", "\n".repeat(10_000))).unwrap();
+        assert_eq!(found(home.path()), odd(UNKNOWN));
+        fs::write(own.join("gitdir"), back).unwrap();
+        pipe("commondir");
+        assert_eq!(found(home.path()), odd("its `.git` is incomplete"));
+        fs::remove_file(own.join("commondir")).unwrap();
+        fs::write(own.join("commondir"), "common\n").unwrap();
+        assert_eq!(found(home.path()), Ok(()));
     }
 }

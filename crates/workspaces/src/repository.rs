@@ -7,6 +7,7 @@ use crate::git::{Answer, Call, Git, Input};
 use crate::parse::{self, Change, MergedTree, Tree};
 use crate::path::quoted;
 use crate::problem::Problem;
+use polity_disk::Links;
 use polity_files::durable;
 use std::ffi::OsString;
 use std::fs;
@@ -37,6 +38,9 @@ const STALE_LOCK: Duration = Duration::from_secs(10);
 
 /// Polling interval while a lock file is younger than [`STALE_LOCK`].
 const LOCK_POLL: Duration = Duration::from_millis(100);
+
+/// Maximum number of bytes of the file `shallow` of the person's repository: some 400,000 commits.
+const LONGEST_SHALLOW: u64 = 16 << 20;
 
 /// Maximum number of objects that one `git cat-file` reads.
 const CONTENTS_AT_ONCE: usize = 64;
@@ -362,7 +366,7 @@ impl Repository {
         replace(&info.join("alternates"), &line)?;
         // The person's repository may be a shallow clone. Its file `shallow` then says where its history begins. Git
         // needs the same file in this repository, because this repository reads the objects of the clone.
-        match fs::read(lender.common.join("shallow")) {
+        match polity_disk::read(&lender.common.join("shallow"), Links::Refused, LONGEST_SHALLOW) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),
         }
