@@ -2,7 +2,7 @@
 //! disconnect before the answer is complete.
 
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -446,12 +446,16 @@ fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
     let task = posted["task"].as_str().expect("a task");
     let follow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "follow_task",
         "arguments": {"task": task, "waitSeconds": 600}}});
-    check_calls(&serving, &follow.to_string());
+    check_calls(&serving, "POST /mcp", &follow.to_string());
+    for model in ["polity", "polity-direct"] {
+        let chat = json!({"model": model, "messages": [{"role": "user", "content": "hello"}]});
+        check_calls(&serving, "POST /v1/chat/completions", &chat.to_string());
+    }
 }
 
 /// Begins calls that wait, and closes the connections before the daemon answers the calls. Checks that the daemon
 /// then frees the jobs and the descriptors of the calls.
-fn check_calls(serving: &Serving, body: &str) {
+fn check_calls(serving: &Serving, line: &str, body: &str) {
     const MANY: usize = 48;
     let jobs = || serving.metric("polity_runtime_jobs") as usize;
     let (jobs_before, descriptors_before) = (jobs(), serving.descriptors());
@@ -459,7 +463,7 @@ fn check_calls(serving: &Serving, body: &str) {
         "content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n",
         body.len()
     );
-    let request = serving.head("POST /mcp", &more) + body;
+    let request = serving.head(line, &more) + body;
     for _ in 0..3 {
         let mut calls = Vec::new();
         for _ in 0..MANY {
@@ -469,27 +473,88 @@ fn check_calls(serving: &Serving, body: &str) {
         }
         let begun = Instant::now();
         while jobs() < jobs_before + MANY {
-            assert!(begun.elapsed() < PATIENCE, "the calls do not wait");
+            assert!(begun.elapsed() < PATIENCE, "{line}: the calls do not wait");
         }
         drop(calls);
     }
-    comes_down("POST /mcp", jobs_before + 4, jobs);
-    comes_down("POST /mcp", descriptors_before + 4, || serving.descriptors());
+    comes_down(line, jobs_before + 4, jobs);
+    comes_down(line, descriptors_before + 4, || serving.descriptors());
+}
+
+/// Reads the events after the event with the number `after`, and leaves in the middle of the stream: at the first event
+/// of the kind `last`. Returns the numbers of the events.
+#[track_caller]
+fn numbers(serving: &Serving, after: i64, last: &str) -> Vec<i64> {
+    let more = format!("accept: text/event-stream\r\nlast-event-id: {after}\r\n");
+    let mut stream = serving.stream("GET /api/events", &more, "", "text/event-stream");
+    let (begun, mut numbers) = (Instant::now(), Vec::new());
+    loop {
+        // The daemon sends signs of life, so no single line takes too long.
+        assert!(begun.elapsed() < PATIENCE, "no event {last:?}: {numbers:?}");
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).expect("a line") > 0, "no event {last:?}: {numbers:?}");
+        if let Some(number) = line.strip_prefix("id: ") {
+            numbers.push(number.trim().parse().expect("a number"));
+        }
+        if line.strip_prefix("event: ").is_some_and(|kind| kind.trim() == last) {
+            return numbers;
+        }
+    }
+}
+
+#[test]
+fn turns_go_on_without_their_readers_and_the_next_reader_continues_by_number() {
+    let gate = Gate::default();
+    let passed = gate.clone();
+    let server = ScriptedServer::start(move |_| {
+        passed.pass();
+        Answer::say("42")
+    });
+    let polity = home(&server, &json!({}));
+    let serving = Serving::start(&polity);
+    assert_eq!(serving.call("POST /api/messages", br#"{"text": "hello"}"#).status, 201);
+    let chat = r#"{"model": "polity", "stream": true, "messages": [{"role": "user", "content": "hello"}]}"#;
+    let accept = "accept: text/event-stream\r\n";
+    // Both turns wait for their model, and then their readers leave.
+    let answer = serving.stream("POST /v1/chat/completions", accept, chat, "chat.completion.chunk");
+    server.wait_until(PATIENCE, |requests| requests.len() == 2);
+    drop(answer);
+    let mut seen = numbers(&serving, 0, "task_started");
+    gate.open();
+    for _ in 0..2 {
+        let newest = *seen.last().expect("an event");
+        seen.extend(numbers(&serving, newest, "task_idle"));
+    }
+    let mut stream = serving.connect();
+    let more = "accept: application/json\r\nconnection: close\r\n";
+    stream.write_all(serving.head("GET /api/events?limit=1000", more).as_bytes()).expect("a request");
+    let page = answer_on(stream).json();
+    let stored = page["events"].as_array().expect("events").iter().filter_map(|event| event["seq"].as_i64());
+    assert_eq!(stored.take(seen.len()).collect::<Vec<_>>(), seen, "an event is missing or came twice");
+    let page = serving.call("GET /api/messages?to=user", b"").json();
+    let messages = page["messages"].as_array().expect("messages");
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(texts, ["42", "42"]);
+    assert_eq!(server.request_count(), 2, "a turn began anew");
 }
 
 /// What the daemon sends when it begins to read a body that was announced with `expect: 100-continue`.
 const GO_ON: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Announces a file of this many bytes, and returns the connection when the daemon reads the body.
+/// A request that stores its body as a file.
+const UPLOAD: (&str, &str) = ("POST /api/artifacts?filename=a.txt", "text/plain");
+
+/// Announces a body of this many bytes, and returns the connection when the daemon reads the body. `request` consists
+/// of the method with the path, and of the content type.
 #[track_caller]
-fn begin_upload(serving: &Serving, bytes: usize) -> TcpStream {
+fn begin_upload(serving: &Serving, request: (&str, &str), bytes: usize) -> TcpStream {
+    let (line, content_type) = request;
     let more = format!(
-        "content-type: text/plain\r\ncontent-length: {bytes}\r\nexpect: 100-continue\r\nconnection: close\r\n"
+        "content-type: {content_type}\r\ncontent-length: {bytes}\r\nexpect: 100-continue\r\n\
+         connection: close\r\n"
     );
     let mut stream = serving.connect();
-    stream
-        .write_all(serving.head("POST /api/artifacts?filename=a.txt", &more).as_bytes())
-        .expect("a request");
+    stream.write_all(serving.head(line, &more).as_bytes()).expect("a request");
     let mut answer = vec![0; GO_ON.len()];
     stream.read_exact(&mut answer).expect("an answer");
     assert_eq!(String::from_utf8_lossy(&answer), GO_ON);
@@ -499,7 +564,7 @@ fn begin_upload(serving: &Serving, bytes: usize) -> TcpStream {
 /// Stores a file, and returns what the daemon tells about it.
 #[track_caller]
 fn upload(serving: &Serving, text: &str) -> Value {
-    let mut stream = begin_upload(serving, text.len());
+    let mut stream = begin_upload(serving, UPLOAD, text.len());
     stream.write_all(text.as_bytes()).expect("a file");
     let stored = answer_on(stream);
     assert_eq!(stored.status, 201, "{stored:?}");
@@ -533,31 +598,66 @@ fn downloads_that_break_off_leave_nothing_behind() {
     assert!(whole.body == text, "the artifact has changed");
 }
 
-#[test]
-fn an_upload_that_breaks_off_stores_nothing() {
+/// Sends the first half of a body on several connections, closes them, and does this again. Checks that the daemon then
+/// frees the jobs and the descriptors, and that it has stored no file.
+#[track_caller]
+fn check_broken_uploads(serving: &Serving, polity: &Polity, request: (&str, &str), body: &str) {
     /// As many uploads as the daemon takes at the same time.
     const MANY: usize = 8;
-    let (_server, polity, serving) = serving(|| Answer::say("42"));
-    let text = "x".repeat(4 << 20);
+    let (line, _) = request;
     let jobs = || serving.metric("polity_runtime_jobs") as usize;
     let files = || files_below(&polity.data_dir().join("artifacts")).into_iter().collect::<BTreeSet<_>>();
-    let artifacts = || serving.call("GET /api/artifacts", b"").json()["artifacts"].clone();
     let files_before = files();
     let (jobs_before, descriptors_before) = (jobs(), serving.descriptors());
     for _ in 0..3 {
         let begin = |_| {
-            let mut stream = begin_upload(&serving, text.len());
-            stream.write_all(&text.as_bytes()[..text.len() / 2]).expect("a half");
+            let mut stream = begin_upload(serving, request, body.len());
+            stream.write_all(&body.as_bytes()[..body.len() / 2]).expect("a half");
             stream
         };
         let uploads: Vec<_> = (0..MANY).map(begin).collect();
         drop(uploads);
-        comes_down("POST /api/artifacts", jobs_before + 4, jobs);
-        comes_down("POST /api/artifacts", descriptors_before + 4, || serving.descriptors());
+        comes_down(line, jobs_before + 4, jobs);
+        comes_down(line, descriptors_before + 4, || serving.descriptors());
     }
-    assert_eq!(artifacts(), json!([]));
-    assert_eq!(files(), files_before);
+    assert_eq!(files(), files_before, "{line}");
+}
+
+/// Reads a list, such as the list of all tasks.
+#[track_caller]
+fn list(serving: &Serving, name: &str) -> Value {
+    serving.call(&format!("GET /api/{name}"), b"").json()[name].clone()
+}
+
+#[test]
+fn an_upload_that_breaks_off_stores_nothing() {
+    let (_server, polity, serving) = serving(|| Answer::say("42"));
+    let text = "x".repeat(4 << 20);
+    check_broken_uploads(&serving, &polity, UPLOAD, &text);
+    assert_eq!(list(&serving, "artifacts"), json!([]));
     // The uploads that broke off do not count as concurrent uploads any more, so another upload succeeds.
     upload(&serving, &text);
-    assert_eq!(artifacts().as_array().map(Vec::len), Some(1));
+    assert_eq!(list(&serving, "artifacts").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_message_whose_file_breaks_off_is_not_accepted() {
+    const FORM: (&str, &str) = ("POST /api/messages", "multipart/form-data; boundary=x");
+    let (_server, polity, serving) = serving(|| Answer::say("42"));
+    let part = |field: &str, content: &str| {
+        format!("--x\r\ncontent-disposition: form-data; {field}\r\n\r\n{content}\r\n")
+    };
+    let text = part("name=\"text\"", "look");
+    let file = part("name=\"attachment\"; filename=\"a.txt\"", &"x".repeat(4 << 20));
+    let body = format!("{text}{file}--x--\r\n");
+    check_broken_uploads(&serving, &polity, FORM, &body);
+    for name in ["artifacts", "messages", "tasks"] {
+        assert_eq!(list(&serving, name), json!([]), "{name}");
+    }
+    // The whole body is accepted.
+    let mut stream = begin_upload(&serving, FORM, body.len());
+    stream.write_all(body.as_bytes()).expect("a message");
+    let posted = answer_on(stream);
+    assert_eq!(posted.status, 201, "{posted:?}");
+    assert_eq!(list(&serving, "artifacts").as_array().map(Vec::len), Some(1));
 }
