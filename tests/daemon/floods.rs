@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 use crate::support::app;
 use crate::support::serving::{Answered, Serving};
 
-/// Number of answers that arrive at the same time.
+/// Number of answers that arrive at the same time, for answers of which the daemon keeps little.
 const AT_ONCE: usize = 4;
+/// Number of answers that arrive at the same time, for answers that take as much memory as an answer may take. All of
+/// them together would take far more than [`MOST_MEMORY`], so the memory that all answers share must bound them.
+const CROWD: usize = 12;
 /// Maximum growth of the daemon's memory through all answers together, in MiB. This limit is for answers of which the
 /// daemon keeps little.
 const LITTLE: u64 = 80;
@@ -26,7 +29,7 @@ const FAR_TOO_MUCH: usize = 256 << 20;
 /// Starts a server that answers every request with `begin`, and then repeats `again` until the client closes the
 /// connection or the answer has [`FAR_TOO_MUCH`] bytes. Returns the base URL of the server.
 fn server(content_type: &'static str, begin: Vec<u8>, again: Vec<u8>) -> String {
-    server_of(move |_, stream| flood(stream, content_type, &begin, &again))
+    server_of(move |_, stream| flood(stream, "200 OK", content_type, &begin, &again))
 }
 
 /// Starts a server. For each connection, it reads one request, and calls `answer` with the first line of this request.
@@ -66,8 +69,14 @@ fn asked(stream: &TcpStream) -> std::io::Result<String> {
     Ok(first)
 }
 
-fn flood(mut stream: TcpStream, content_type: &str, begin: &[u8], again: &[u8]) -> std::io::Result<()> {
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+fn flood(
+    mut stream: TcpStream,
+    status: &str,
+    content_type: &str,
+    begin: &[u8],
+    again: &[u8],
+) -> std::io::Result<()> {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes())?;
     stream.write_all(begin)?;
     let mut sent = 0;
@@ -115,12 +124,12 @@ fn check_flood(
     again: Vec<u8>,
     expected: &[&str],
 ) {
-    check_flood_of(&server(content_type, begin, again), what, most, expected);
+    check_flood_of(&server(content_type, begin, again), what, AT_ONCE, most, expected);
 }
 
-/// Does the same as [`check_flood`], with the server at this base URL.
+/// Does the same as [`check_flood`], with the server at this base URL, and with `at_once` requests.
 #[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
-fn check_flood_of(base_url: &str, what: &str, most: u64, expected: &[&str]) {
+fn check_flood_of(base_url: &str, what: &str, at_once: usize, most: u64, expected: &[&str]) {
     let (_polity, serving) = daemon(base_url, &json!({}));
     // Make one request before the measurement: when the daemon answers for the first time, it allocates memory that it
     // keeps for all later answers.
@@ -128,7 +137,7 @@ fn check_flood_of(base_url: &str, what: &str, most: u64, expected: &[&str]) {
     serving.forget_peak();
     let before = serving.resident();
     let answers: Vec<Answered> = std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| ask(&serving))).collect();
+        let asked: Vec<_> = (0..at_once).map(|_| scope.spawn(|| ask(&serving))).collect();
         asked.into_iter().map(|asked| asked.join().expect("an answer")).collect()
     });
     let added = serving.peak() - before;
@@ -153,7 +162,8 @@ fn endless_tiny_events_take_little_memory() {
 fn endless_tiny_values_take_little_memory() {
     let again = event(&json!({"x": [{"a": 0}]})).repeat(1_000);
     let expected = [TOO_MUCH, "too many large answers"];
-    check_flood("tiny values", MOST_MEMORY, "text/event-stream", Vec::new(), again.into_bytes(), &expected);
+    let url = server("text/event-stream", Vec::new(), again.into_bytes());
+    check_flood_of(&url, "tiny values", CROWD, MOST_MEMORY, &expected);
 }
 
 #[test]
@@ -177,7 +187,7 @@ fn a_list_of_models_of_tiny_values_takes_little_memory() {
     let list = format!("{{\"data\":[{}{{\"id\":\"a\"}}]}}", "{\"a\":0},".repeat((8 << 20) / 8 - 100));
     let url = server_of(move |line, mut stream| {
         if line.starts_with("GET /v1/models ") {
-            return flood(stream, "application/json", list.as_bytes(), &[]);
+            return flood(stream, "200 OK", "application/json", list.as_bytes(), &[]);
         }
         write!(
             stream,
@@ -186,7 +196,17 @@ fn a_list_of_models_of_tiny_values_takes_little_memory() {
         )?;
         stream.write_all(REFUSAL.as_bytes())
     });
-    check_flood_of(&url, "a list of models", LITTLE, &["model 'm' not found"]);
+    check_flood_of(&url, "a list of models", AT_ONCE, LITTLE, &["model 'm' not found"]);
+}
+
+#[test]
+fn endless_failures_take_little_memory() {
+    const SAID: &str = "this server has no luck today\n";
+    let again = SAID.repeat(1_000);
+    let url = server_of(move |_, stream| {
+        flood(stream, "500 Internal Server Error", "text/plain", &[], again.as_bytes())
+    });
+    check_flood_of(&url, "failures", AT_ONCE, LITTLE, &[SAID.trim_end()]);
 }
 
 /// Sends an answer that consists of this many lines with this many bytes of text each. Returns how much processor time
