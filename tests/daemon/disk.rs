@@ -122,6 +122,8 @@ fn a_daemon_on_a_disk_that_cannot_be_written_to_is_read_and_accepts_nothing() {
         assert_eq!((read.status, read.body.as_str()), (200, "the notes"));
         let refused = serving.call("POST /api/messages", br#"{"text": "refused"}"#);
         assert_eq!(refused.status, 503, "{refused:?}");
+        let advice = "the data directory cannot be used just now; try again later, the log says why";
+        assert!(refused.body.contains(advice), "{refused:?}");
         for &(order, _) in orders {
             layer.order(order, 0);
         }
