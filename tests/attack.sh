@@ -9,6 +9,8 @@ attacks='clients without a token|--test api|guard hostile
 clients with many connections or large bodies|--test daemon|crowds::
 commands with bad input|--test daemon|bad_input:: cli::without
 model servers|--test daemon|models:: protocol::wire floods::
+model servers, read by the client alone|--test http|
+pictures and names of files|--test daemon|fit::a_picture http_routing::the_name http_routing::what_a_text
 models|--test daemon|runaways:: protocol::injections chaos::thirty
 data directories and configuration files|--test daemon|lost_data::
 a database that is locked for a minute|--test daemon|locked_for_a_minute --include-ignored
