@@ -17,6 +17,7 @@ use polity_hands::tool::AfterCrash;
 use polity_llm::{Arguments, Message as Wire, ToolCall};
 use polity_society::id::{AgentId, CallId};
 use polity_society::message::{Finality, Payload};
+use polity_society::present::{FirstWords, present};
 use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft, LastWord};
 use polity_store::keep;
@@ -643,6 +644,61 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     // The reader waits for nobody, because the agent `writer` has answered it. The closing text that the reader had
     // written for root was held, and is now handed over as a `leftover` notice.
     assert_eq!(told, ["root agent_failed", "root leftover"]);
+}
+
+/// Returns the lines of the newest message to a party, as the party's model reads them.
+async fn newest_lines(world: &World, party: &str) -> Vec<String> {
+    let mail = world.mail(party).await;
+    let shown = present(mail.last().unwrap(), &FirstWords::new(), &world.snapshot.prompts.texts);
+    shown.opening.lines().map(str::to_owned).collect()
+}
+
+/// Returns the call with which the reader stores its report.
+fn store_report() -> Say {
+    let put = json!({"type": "report", "content": "three pages", "meta": {"filename": "report.md"}});
+    Say::Call("put_artifact", put)
+}
+
+/// Returns the report of the reader as notices name it.
+async fn report(world: &World) -> String {
+    format!("artifact:{} (report.md)", world.query("SELECT id FROM artifacts").await[0])
+}
+
+/// The reader asks another agent, and its text is held meanwhile. Then the reader says nothing more, not even after the
+/// reminder. A model knows only the words of a notice, so the words must contain everything.
+#[tokio::test]
+async fn a_reminder_and_the_notice_after_it_show_the_request_the_held_text_and_the_artifacts() {
+    let (world, reader) = asked_reader(&json!({})).await;
+    let writer = world.hire(&reader, "writer", json!({})).await;
+    world.say(&reader, &writer, json!("which page?")).await;
+    drive_agent(&world, &reader, vec![store_report(), Say::Text("waiting for the writer")]).await;
+    drive_agent(&world, &writer, vec![Say::Text("page one")]).await;
+    drive_agent(&world, &reader, vec![Say::Text(""), Say::Text("")]).await;
+
+    let request = world.query("SELECT id FROM messages WHERE sender = 'root'").await.remove(0);
+    let (asked, stored) = (format!("{request}“read”"), report(&world).await);
+    let reminder = newest_lines(&world, &reader).await;
+    assert_eq!((reminder.len(), reminder[0].as_str()), (4, "【系统消息】"), "{reminder:#?}");
+    for (line, shows) in reminder[1..].iter().zip([asked.as_str(), "waiting for the writer", &stored]) {
+        assert!(line.contains("root") && line.contains(shows), "{shows}: {reminder:#?}");
+    }
+    let told = newest_lines(&world, "root").await;
+    assert_eq!((told.len(), told[0].as_str()), (5, "【系统消息】"), "{told:#?}");
+    assert!(told[1].contains(&reader) && told[1].contains(&asked), "{told:#?}");
+    assert_eq!(told[3], "waiting for the writer");
+    assert!(told[4].contains(&stored), "{told:#?}");
+    assert_eq!(world.query("SELECT state FROM messages WHERE sender = 'root'").await, ["unanswered"]);
+}
+
+#[tokio::test]
+async fn an_artifact_that_an_answer_does_not_name_is_shown_to_its_asker_in_the_end() {
+    let (world, reader) = asked_reader(&json!({})).await;
+    drive_agent(&world, &reader, vec![store_report(), Say::Text("done"), Say::Text("")]).await;
+    let stored = report(&world).await;
+    let reminder = newest_lines(&world, &reader).await;
+    assert!(reminder.len() == 2 && reminder[1].contains(&stored), "{reminder:#?}");
+    let told = newest_lines(&world, "root").await;
+    assert!(told.len() == 3 && told[1].contains(&reader) && told[2].contains(&stored), "{told:#?}");
 }
 
 /// Counts the long messages that a request to the model shows for the first time. Returns this number for each request.
