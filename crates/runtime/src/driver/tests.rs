@@ -15,7 +15,7 @@ use polity_hands::call::{Attempt, Invocation, Output};
 use polity_hands::table::Hands;
 use polity_hands::tool::AfterCrash;
 use polity_llm::{Arguments, Message as Wire, ToolCall};
-use polity_society::id::{AgentId, CallId};
+use polity_society::id::{AgentId, CallId, CommandId};
 use polity_society::message::{Finality, Payload};
 use polity_society::present::{FirstWords, present};
 use polity_society::refusal::Refusal;
@@ -699,6 +699,44 @@ async fn an_artifact_that_an_answer_does_not_name_is_shown_to_its_asker_in_the_e
     assert!(reminder.len() == 2 && reminder[1].contains(&stored), "{reminder:#?}");
     let told = newest_lines(&world, "root").await;
     assert!(told.len() == 3 && told[1].contains(&reader) && told[2].contains(&stored), "{told:#?}");
+}
+
+/// Notes that an agent has started a command in the background, for the first request that the agent got.
+async fn start_command(world: &World, agent: &str) {
+    let (owner, request) = (world.of(agent), world.mail(agent).await[0].id.clone());
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let command = CommandId::new("cmd-1");
+                polity_store::commands::started(tx, &owner, &command, Some(&request)).await
+            })
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn whoever_runs_a_command_in_the_background_waits_for_its_end() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    start_command(&world, "root").await;
+    drive_root(&world, vec![Say::Text("it runs")], Vec::new()).await;
+    assert_eq!(world.query("SELECT finality FROM messages WHERE receiver = 'user'").await, ["interim"]);
+
+    let (world, reader) = asked_reader(&json!({})).await;
+    start_command(&world, &reader).await;
+    drive_agent(&world, &reader, vec![Say::Text("it runs")]).await;
+    let said = format!("SELECT body FROM messages WHERE sender = '{reader}'");
+    assert_eq!(world.query(&said).await, [""; 0], "the text is held while the command runs");
+    let owner = world.of(&reader);
+    let end = world.write(move |tx| {
+        Box::pin(
+            async move { polity_store::commands::ended(tx, &owner, &CommandId::new("cmd-1"), None).await },
+        )
+    });
+    assert!(end.await, "the command was running");
+    world.say("root", &reader, json!({"message_type": "status_report", "text": "it has ended"})).await;
+    drive_agent(&world, &reader, vec![Say::Text("it has worked")]).await;
+    assert_eq!(world.query(&said).await, [json!({"text": "it has worked"}).to_string()]);
 }
 
 /// Counts the long messages that a request to the model shows for the first time. Returns this number for each request.
