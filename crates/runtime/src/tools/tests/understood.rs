@@ -144,6 +144,18 @@ async fn all_that_a_brief_says_is_stored() {
 }
 
 #[tokio::test]
+async fn a_named_request_that_is_not_open_is_reported_for_each_kind_of_message() {
+    let world = World::new().await;
+    let reader = world.hire("root", "读者", json!({})).await;
+    let message = json!({"text": "看", "request_id": ["m000000077"]});
+    let sent = world.say("root", &reader, message.clone()).await;
+    assert_eq!((code(&sent), &sent["ignored"]), ("ok", &json!(["payload.request_id: m000000077"])));
+    let hire = json!({"roleId": "读者", "taskBrief": brief(), "initialMessage": message});
+    let hired = world.call("root", "spawn_agent_with_task", hire).await;
+    assert_eq!((code(&hired), &hired["ignored"]), ("ok", &json!(["initialMessage.request_id: m000000077"])));
+}
+
+#[tokio::test]
 async fn a_summary_says_something() {
     let world = World::new().await;
     for summary in ["", " \n"] {
