@@ -108,6 +108,9 @@ fn a_picture_that_cannot_be_converted_is_described_whatever_the_model_takes() {
         ("a.psd", head(b"8BPS\0\x01\0\0\0\0\0\0\0\x03")),
         ("a.jp2", head(b"\0\0\0\x0cjP  \r\n\x87\n")),
         ("a.pcx", head(b"\x0a\x05\x01\x08")),
+        ("a.icns", head(b"icns\0\0\0\xec")),
+        ("a.dds", head(b"DDS \x7c\0\0\0")),
+        ("a.exr", head(b"\x76\x2f\x31\x01\x02\0\0\0")),
     ] {
         let attached = attach(&["text", "vision"], name, &bytes);
         let block = attached.block(&bytes);
@@ -122,6 +125,31 @@ fn a_picture_that_cannot_be_converted_is_described_whatever_the_model_takes() {
             blind.block(&bytes).iter().any(|line| line.starts_with("没有附上: 此图片格式无法转换为 PNG")),
             "{name}"
         );
+    }
+}
+
+/// Returns a mouse pointer of one white pixel: a directory with one entry, the header of a bitmap, the pixel, and a
+/// mask.
+fn pointer() -> Vec<u8> {
+    let mut file: Vec<u8> = vec![0, 0, 2, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0];
+    // The sizes of the bitmap and of the directory, then the header. The height counts the pixel and its mask.
+    file.extend([48_u32, 22, 40, 1, 2].iter().flat_map(|number| number.to_le_bytes()));
+    file.extend([1, 0, 32, 0]);
+    file.extend([0; 24]);
+    file.extend([0xff; 4]);
+    file.extend([0; 4]);
+    file
+}
+
+/// The daemon can decode these formats, but servers refuse them.
+#[test]
+fn a_picture_that_only_the_daemon_can_decode_is_shown_as_png() {
+    // A picture of one grey pixel, whose brightness is stored as light.
+    let light = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\x80\x80\x80\x80";
+    for (name, bytes) in [("pointer.cur", pointer()), ("light.hdr", light.to_vec())] {
+        let attached = attach(&["text", "vision"], name, &bytes);
+        let [url] = &attached.asked.image_urls()[..] else { panic!("{name} is not shown as one picture") };
+        assert!(from_data_url(url, "image/png").starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
     }
 }
 
