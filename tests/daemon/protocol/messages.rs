@@ -41,6 +41,33 @@ fn what_is_said_before_an_answer_was_heard_is_not_the_last_word() {
     );
 }
 
+/// The text of root is interim, because root waits for the worker. The worker never answers. Root says nothing more, not
+/// even after the nudge. So the text turns out to be the answer. It was printed already.
+#[test]
+fn an_interim_text_that_turns_out_to_be_the_answer_is_printed_once() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() == "worker" {
+            closed.pass();
+            return match asked.has_called("list_contacts") {
+                true => Answer::nothing(),
+                false => Answer::call("list_contacts", json!({})),
+            };
+        }
+        match hire(asked, "worker", "please count") {
+            Some(answer) => answer,
+            None if asked.text_contains("as far as I know") => Answer::nothing(),
+            None => Answer::say("7, as far as I know"),
+        }
+    });
+    let polity = home(&server, &json!({}));
+    let ended = gate.open_after("as far as I know", &polity, &["count"]).expect_code(0);
+    assert_eq!(ended.stdout, "… 7, as far as I know\n");
+    let told = last_asked(&server).heard().into_iter().filter(|heard| heard.from == Sender::System).count();
+    assert_eq!(told, 2, "root must be told that the worker has not answered, and be nudged");
+}
+
 #[test]
 fn an_answer_that_comes_within_the_turn_is_final_at_once() {
     let server = ScriptedServer::start(|asked| {
