@@ -37,7 +37,7 @@ struct Mail {
     answered: bool,
 }
 
-const STATES: [&str; 6] = ["delayed", "queued", "in_turn", "done", "failed", "bounced"];
+const STATES: [&str; 7] = ["delayed", "queued", "in_turn", "done", "unanswered", "failed", "bounced"];
 /// The service of each role. The last service does not exist any more.
 const SERVICES: [&str; 3] = ["words", "eyes", "gone"];
 
