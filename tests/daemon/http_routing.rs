@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::files::{
     PICTURE, assert_not_in_database, from_base64, from_data_url, holds_base64_of, pdf, wave, write,
 };
-use crate::support::hiring::{boss_and_worker, hired};
+use crate::support::hiring::{boss_and_worker, brief, hired};
 use crate::support::{app, events, home_with, json_lines, last_asked, references, run, service, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -346,4 +346,36 @@ fn who_can_see_is_suggested() {
     let worker = hired(last, "worker").expect("a worker");
     assert!(last.text_contains(&format!("建议转发给: {worker}")));
     assert!(requests.iter().any(|request| request.model == "eyes-model"));
+}
+
+/// Nobody can write to an agent that has ended, so no description suggests it.
+#[test]
+fn whoever_has_ended_is_not_suggested() {
+    let server = ScriptedServer::start(|asked| {
+        let Some(role) = asked.results_of("create_role").pop() else {
+            let role = json!({"name": "worker", "rolePrompt": "You look.", "serviceId": "eyes"});
+            return Answer::call("create_role", role);
+        };
+        let Some(worker) = hired(asked, "worker") else {
+            let arguments = json!({"roleId": role.value["id"], "taskBrief": brief("look")});
+            return Answer::call("spawn_agent", arguments);
+        };
+        match asked.has_called("terminate_agent") {
+            true => Answer::say("done"),
+            false => Answer::call("terminate_agent", json!({"agentId": worker})),
+        }
+    });
+    let services = json!({"services": [
+        service("words", &server, &["text"]), service("eyes", &server, &["text", "vision"]),
+    ]});
+    let polity = Polity::new(&services, &app(&json!({})));
+    let path = write(&polity, "picture.png", PICTURE);
+    run(&polity, &["look", "--attach", &path]).expect_code(0);
+    let worker = hired(&last_asked(&server), "worker").expect("hired");
+    let suggestion = format!("建议转发给: {worker}");
+    let requests = server.requests();
+    let suggested: Vec<bool> =
+        requests.iter().map(|request| request.conversation().text_contains(&suggestion)).collect();
+    // The worker is a contact of root only in the third request. Before the fourth request, the worker has ended.
+    assert_eq!(suggested[..4], [false, false, true, false]);
 }
