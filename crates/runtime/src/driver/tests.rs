@@ -341,6 +341,24 @@ async fn a_result_that_is_too_long_becomes_an_artifact() {
 }
 
 #[tokio::test]
+async fn a_result_of_a_society_tool_that_is_too_long_becomes_an_artifact() {
+    let world = World::with(&json!({"toolResultChars": 400})).await;
+    for number in 0..10 {
+        world.hire("root", &format!("reader {number}"), json!({})).await;
+    }
+    world.say("user", "root", json!("look")).await;
+    drive_root(&world, vec![Say::Call("list_contacts", json!({})), Say::Text("done")], Vec::new()).await;
+    let result = &results(&world).await[0];
+    assert!(result.to_string().chars().count() <= 400, "{result}");
+    let read = world.call("root", "get_artifact", json!({"ref": result["ref"]})).await;
+    assert_eq!(read["opened"], result["ref"]);
+    let blob = world.query("SELECT blob FROM artifacts").await;
+    let whole = world.blobs.read(&polity_artifacts::BlobHash::new(blob[0].as_str())).await.unwrap();
+    let whole: Value = serde_json::from_slice(&whole).unwrap();
+    assert_eq!(whole["contacts"].as_array().map(Vec::len), Some(11), "the person and ten readers");
+}
+
+#[tokio::test]
 async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() {
     let world = World::new().await;
     world.say("user", "root", json!("do it")).await;
