@@ -313,6 +313,77 @@ async fn a_right_that_is_lost_meanwhile_counts_more_than_a_yes() {
     assert_eq!(world.query(refused).await, [clerk]);
 }
 
+/// While the question is open, the settings take the right or deny the call. Even the answer `Answer::Always`, which is
+/// stored as a permission, does not allow the call then.
+#[tokio::test]
+async fn settings_that_are_narrowed_while_a_question_is_open_count_more_than_the_answer() {
+    let without_right = json!({"tools": {"root": ["organization", "artifacts"]}});
+    let denying = json!({"tools": {"policy": [{"group": "web", "decide": "deny"}]}});
+    for (narrowed, is_rule) in [(without_right, false), (denying, true)] {
+        for given in [Answer::Yes, Answer::Task, Answer::Always] {
+            let mut world = asking().await;
+            let (pay, runs) = counted("pay");
+            let root = world.of("root");
+            world.say("user", "root", json!("pay")).await;
+            drive(&world, &root, vec![Say::Call("pay", json!({}))], std::slice::from_ref(&pay)).await;
+            world.configure(&narrowed).await;
+            answer(&world, &questions(&world).await[0].id, given, None).await;
+            drive(&world, &root, vec![Say::Text("I may not")], std::slice::from_ref(&pay)).await;
+            let told = results(&world).await.remove(0);
+            assert_eq!((code(&told), *runs.lock().unwrap()), ("tool_not_permitted", 0), "{given:?}: {told}");
+            assert_eq!(told.get("rule").is_some(), is_rule, "{given:?}: {told}");
+        }
+    }
+}
+
+/// The model was offered the tools, and the person takes the rights while the model writes the answer that calls them.
+#[tokio::test]
+async fn a_right_that_is_lost_while_the_model_answers_does_not_count_for_this_answer() {
+    for by_role in [true, false] {
+        let mut world = World::new().await;
+        let (pay, runs) = counted("pay");
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        let clerk = world.hire("root", "clerk", json!({"toolGroups": ["organization", "web"]})).await;
+        world.say("root", &clerk, json!("pay")).await;
+        let clerk = world.of(&clerk);
+        let (asked, narrowed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (at, until) = (Arc::clone(&asked), Arc::clone(&narrowed));
+        let script = ScriptedModel::function(move |request| {
+            let is_told = request.messages.iter().any(|message| matches!(message, Wire::Tool { .. }));
+            let is_offered = request.tools.iter().any(|tool| tool.name == "pay");
+            assert_eq!(is_offered, !is_told);
+            let (at, until) = (Arc::clone(&at), Arc::clone(&until));
+            Box::pin(async move {
+                if is_told {
+                    return Say::Text("I may not");
+                }
+                at.notify_one();
+                until.notified().await;
+                let make = json!({"name": "helper", "rolePrompt": "…"});
+                Say::Calls(vec![("pay", json!({})), ("create_role", make)])
+            })
+        });
+        let handles = world.handles(script, hands(vec![pay]));
+        let never = CancellationToken::new();
+        let narrow = async {
+            asked.notified().await;
+            if by_role {
+                narrow_roles(&world).await;
+            } else {
+                world.configure(&json!({"tools": {"root": ["artifacts"]}})).await;
+            }
+            narrowed.notify_one();
+        };
+        let (ran, ()) = tokio::join!(run(&handles, &clerk, &never), narrow);
+        ran.unwrap();
+        let told = results_in(&world, &clerk).await;
+        let codes: Vec<&str> = told.iter().map(code).collect();
+        assert_eq!((codes, *runs.lock().unwrap()), (vec!["tool_not_permitted"; 2], 0), "{told:?}");
+        assert_eq!(world.query("SELECT name FROM roles WHERE name = 'helper'").await, [""; 0]);
+    }
+}
+
 #[tokio::test]
 async fn a_question_of_a_stopped_agent_is_dropped() {
     let world = asking().await;

@@ -1008,6 +1008,16 @@ async fn a_denied_call_says_what_is_missing_and_changes_nothing() {
     let denied = world.call(&lead, "create_role", wish).await;
     assert_eq!(denied["groups"], json!(["artifacts", "context"]), "{denied}");
     assert_eq!(world.dump().await, after_hiring);
+    // The same holds for a role that is made together with its first agent. Nobody is hired then.
+    let role = json!({"name": "y", "rolePrompt": "…", "toolGroups": ["artifacts", "organization"]});
+    let both = json!({"role": role, "taskBrief": brief(), "initialMessage": "begin"});
+    let denied = world.call(&lead, "spawn_agent_with_task", both).await;
+    assert_eq!(
+        (code(&denied), &denied["groups"], &denied["allowed"]),
+        ("tool_not_permitted", &json!(["artifacts"]), &json!(["organization"])),
+        "{denied}"
+    );
+    assert_eq!(world.dump().await, after_hiring);
     assert_ne!(before, after_hiring);
     // Without the field `toolGroups`, a role has the rights of its creator and no others.
     let child = world.hire(&lead, "z", json!({})).await;
