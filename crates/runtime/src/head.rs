@@ -11,3 +11,19 @@ pub(crate) fn head(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_its_first_characters() {
+        assert_eq!(HEAD_CHARS, 400);
+        for character in ["a", "字", "🦀"] {
+            let whole = character.repeat(HEAD_CHARS);
+            assert_eq!(head(&whole), whole);
+            assert_eq!(head(&format!("{whole}b")), format!("{whole}…"));
+        }
+        assert_eq!(head(""), "");
+    }
+}

@@ -7,6 +7,7 @@ use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
 use polity_society::tool_group::{ServerName, ToolGroup};
 use polity_store::seen::{self, Holder, Step};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::Barrier;
 
@@ -94,6 +95,32 @@ async fn a_tool_without_a_right_is_neither_offered_nor_prepared_nor_run() {
     assert_eq!((&refused["error"], &refused["groups"]), (&json!("tool_not_permitted"), &json!(["web"])));
     let started = world.query("SELECT body FROM records WHERE body LIKE '%tool_started%'").await;
     assert_eq!(started, Vec::<String>::new());
+}
+
+/// Two calls are in one answer of the model, and the third is in the next answer. No two calls have the same key, so a
+/// server takes none of them for a repetition of another one.
+#[tokio::test]
+async fn a_tool_learns_who_calls_and_each_call_has_its_own_key() {
+    let world = World::new().await;
+    let runs: Arc<Mutex<Vec<Invocation>>> = Arc::default();
+    let called = Arc::clone(&runs);
+    let fetch = FakeTool::new("fetch", move |invocation| {
+        called.lock().unwrap().push(invocation);
+        async { Ok(Output::json(json!({}))) }.boxed()
+    });
+    let call = |page: u32| ("fetch", json!({ "page": page }));
+    let says = vec![Say::Calls(vec![call(1), call(2)]), Say::Calls(vec![call(3)]), Say::Text("done")];
+    drive_reader(&world, json!({}), says, vec![fetch]).await;
+    let agent = world.query("SELECT id FROM agents WHERE id LIKE 'reader-%'").await.remove(0);
+    let runs = std::mem::take(&mut *runs.lock().unwrap());
+    assert_eq!(runs.len(), 3);
+    for run in &runs {
+        let caller = &run.caller;
+        assert_eq!((caller.agent.as_str(), caller.role.as_str()), (agent.as_str(), "reader"));
+        assert_eq!((&caller.task, run.attempt), (&world.task, Attempt::First));
+    }
+    let keys: BTreeSet<&str> = runs.iter().map(|run| run.idempotency_key.as_str()).collect();
+    assert_eq!(keys.len(), 3, "{runs:?}");
 }
 
 #[tokio::test]
