@@ -128,6 +128,24 @@ fn what_is_always_allowed_is_not_asked_again_until_it_is_removed() {
     assert!(!note.exists());
 }
 
+#[test]
+fn what_is_allowed_for_one_task_is_asked_again_in_the_next_one() {
+    let (_server, polity, note) = wanting();
+    let _daemon = serve(&polity);
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    let asked = rows(&polity, &["approvals"]).remove(0);
+    let allowed = ask(&polity, &["approve", "q1", "--task"]).expect_code(0);
+    let words = "root may call str_replace_editor, and may make such calls until the end of the task";
+    assert!(allowed.stderr.contains(words), "{}", allowed.stderr);
+    ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(note.exists());
+    let permissions = rows(&polity, &["approvals", "--permissions"]);
+    assert_eq!((&permissions[0]["task"], permissions.len()), (&asked["task"], 1), "{permissions:?}");
+    fs::remove_file(&note).expect("a file");
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    assert!(!note.exists());
+}
+
 /// Returns an `app.json` with this policy. Each machine runs commands, if need be without a sandbox.
 fn with_commands(policy: &Value) -> Value {
     let tools = json!({"policy": policy, "sandbox": {"allowNone": true}});
