@@ -1,6 +1,6 @@
 //! Tests of committing at the end of a turn.
 
-use super::{World, git, read, task, write, writing};
+use super::{Found, World, git, read, task, write, writing};
 use crate::workspaces::{Settled, Workspaces};
 use futures::FutureExt;
 use polity_society::id::TurnId;
@@ -39,6 +39,23 @@ async fn a_turn_that_changed_something_ends_with_one_commit_of_its_agent() {
     // Git commands of agents see no changes in the workspace.
     assert_eq!(git(&opened.directory, &["status", "--porcelain"]), "");
     world.git(&["fsck", "--strict"]);
+}
+
+#[tokio::test]
+async fn without_git_the_workspace_of_a_task_is_a_plain_directory() {
+    for found in [Found::Missing, Found::TooOld("2.30.0".to_owned())] {
+        let home = tempfile::tempdir().unwrap();
+        let world = World { all: Workspaces::new(home.path().join("workspaces")), home, root: Root::Made };
+        world.all.git.set(found).unwrap();
+        let agent = world.shared("ann-1");
+        let opened = world.open(&agent).await;
+        assert_eq!((&opened.directory, &opened.git), (&world.task_directory().join("main"), &None));
+        write(&opened.directory, "a", "1");
+        assert_eq!(world.settle(&agent, 1).await, Settled::default());
+        assert_eq!(world.open(&agent).await, opened);
+        assert_eq!(read(&opened.directory, "a"), "1");
+        assert!(!world.task_directory().join("git").exists());
+    }
 }
 
 #[tokio::test]
