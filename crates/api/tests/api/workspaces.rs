@@ -100,6 +100,24 @@ async fn each_commit_names_its_agent_its_turn_and_its_differences() {
     daemon.stop().await;
 }
 
+/// The suffix `:ro` makes a directory of the person read-only, also through the API.
+#[tokio::test]
+async fn a_directory_that_is_posted_as_read_only_is_not_changed() {
+    let daemon = start(&json!({}), vec![create("new.md", "one\n")]).await;
+    let project = tempfile::tempdir().unwrap();
+    std::fs::write(project.path().join("own.txt"), "mine").unwrap();
+    let workspace = format!("{}:ro", project.path().canonicalize().unwrap().display());
+    let body = json!({"text": "Write.", "workspace": workspace});
+    let posted = daemon.send_json("POST", "/api/messages", &body).await.ok();
+    daemon.idle().await;
+    let task = posted["task"].as_str().unwrap();
+    let root = at(&daemon, task, "").await;
+    assert_eq!((&root["workspace"], names(&root)), (&json!(workspace), vec!["own.txt"]));
+    let said = daemon.get(&format!("/api/agents/root/conversation?task={task}")).await.ok();
+    assert!(said["entries"].to_string().contains("workspace_refused"), "{said}");
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn a_directory_of_the_person_has_no_commits_but_shows_what_the_tools_wrote() {
     let replace = Say::Call(
