@@ -2,7 +2,7 @@
 // changed files.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DONE, maker } from "./support/maker.mjs";
 import { serviceAt } from "./support/model.mjs";
@@ -19,6 +19,7 @@ export async function handsOf(browser, binary, says, skips) {
     await plays(page, daemon, says, skips);
     await choosesAWorkspace(page, daemon, says);
     await seesTheEdits(page, daemon, says);
+    await allowsMore(page, daemon, says);
     await onAPhone(browser, context, daemon, says);
   });
 }
@@ -116,18 +117,24 @@ async function plays(page, daemon, says, skips) {
   await commit.locator(".diff-added", { hasText: "third" }).waitFor();
 }
 
+/** Begins a task in a directory, with the message box. `access` is "read" or "write". Returns the id of the task. */
+async function begins(page, daemon, directory, access, text) {
+  await go(page, "conversation");
+  await page.locator(".composer select").first().selectOption("");
+  await page.locator("input[name=workspace]").fill(directory);
+  await page.locator(".composer select[aria-label='Rights in the directory']").selectOption(access);
+  await page.locator("textarea[name=text]").fill(text);
+  await page.locator("textarea[name=text]").press("Enter");
+  const task = await until("the task has begun", async () => (await daemon.get("/api/tasks")).tasks.find((one) => one.title === text));
+  return task.id;
+}
+
 async function choosesAWorkspace(page, daemon, says) {
   says("a directory for a new task, read-only");
   const project = join(daemon.home, "project");
   mkdirSync(project);
-  await go(page, "conversation");
-  await page.locator(".composer select").first().selectOption("");
-  await page.locator("input[name=workspace]").fill(project);
-  await page.locator(".composer select[aria-label='Rights in the directory']").selectOption("read");
-  await page.locator("textarea[name=text]").fill("再写一次");
-  await page.locator("textarea[name=text]").press("Enter");
-  const task = await until("the task has begun", async () => (await daemon.get("/api/tasks")).tasks.find((one) => one.title === "再写一次"));
-  assert.equal((await daemon.get(`/api/tasks/${task.id}/workspace`)).workspace, `${project}:ro`);
+  const task = await begins(page, daemon, project, "read", "再写一次");
+  assert.equal((await daemon.get(`/api/tasks/${task}/workspace`)).workspace, `${project}:ro`);
   // The first task has ended with the same words.
   await until("both tasks are done", async () => (await page.locator(".message", { hasText: DONE }).count()) === 2);
 }
@@ -136,7 +143,8 @@ async function seesTheEdits(page, daemon, says) {
   says("in a directory of the user, without commits: what the tools for files wrote, by agent and turn");
   const project = join(daemon.home, "mine");
   mkdirSync(project);
-  const { task } = await daemon.write("写在我的目录里", { workspace: project });
+  const task = await begins(page, daemon, project, "write", "写在我的目录里");
+  assert.equal((await daemon.get(`/api/tasks/${task}/workspace`)).workspace, project);
   for (const path of ["notes/a.md", "b.md", "c.md", "d.md"]) {
     const { id } = await openQuestion(daemon, path);
     await daemon.answer(id, { answer: path === "b.md" ? "no" : "yes" });
@@ -150,6 +158,35 @@ async function seesTheEdits(page, daemon, says) {
   await edits.locator(".file-diff", { hasText: "notes/a.md" }).locator(".diff-added", { hasText: "# Notes" }).waitFor();
   await edits.locator(".file-diff", { hasText: "d.md" }).locator(".diff-added", { hasText: "fourth" }).waitFor();
   assert.equal(await edits.locator(".file-diff").count(), 3, "the refused call changed nothing");
+}
+
+async function allowsMore(page, daemon, says) {
+  says("yes for this task: the next task asks again; always: no later task asks");
+  await go(page, "approvals");
+  const isDone = (task) => existsSync(join(daemon.data, "workspaces", task, "main", "d.md"));
+  const begun = [];
+  for (const [text, choice] of [["只在这个任务里", "Yes, for this task"], ["以后都可以", "Always"]]) {
+    const { task } = await daemon.write(text);
+    await openQuestion(daemon, "notes/a.md");
+    const shown = card(page, "notes/a.md");
+    await shown.locator(".actions button", { hasText: choice }).click();
+    await shown.waitFor({ state: "detached" });
+    await until("the later calls run without a question", () => isDone(task));
+    begun.push(task);
+  }
+  const { task } = await daemon.write("不用再问");
+  await until("all calls run without a question", () => isDone(task));
+  const permissions = await daemon.get("/api/permissions");
+  assert.deepEqual(permissions.map((one) => one.task), [begun[0], undefined]);
+  await idle(daemon);
+
+  // The checks after this one need a question.
+  for (const { id } of permissions) {
+    const shown = page.locator(`.permissions tbody tr[data-key="${id}"]`);
+    await shown.locator("button").click();
+    await shown.waitFor({ state: "detached" });
+  }
+  assert.deepEqual(await daemon.get("/api/permissions"), []);
 }
 
 async function onAPhone(browser, context, daemon, says) {
