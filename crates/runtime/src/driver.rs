@@ -18,7 +18,7 @@ use crate::handles::Handles;
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
-use outside::{outside_tool, run_outside};
+use outside::{outside_tool, run_outside, settle};
 use polity_decide::intake::{self, Intake};
 use polity_decide::policy::Tried;
 use polity_decide::room;
@@ -153,11 +153,13 @@ async fn drive(
         turn = advanced;
         // Stop driving the turn here. The next driver continues the turn at this point.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
-            return Ok(());
+            return settle_if_stopped(handles, conversation, open, &turn).await;
         }
         happened = match step {
             // If a turn waits for the person's answer, the driver ends. The answer starts a new driver.
-            Step::Ended | Step::Await(_) => return Ok(()),
+            Step::Ended | Step::Await(_) => {
+                return settle_if_stopped(handles, conversation, open, &turn).await;
+            }
             // A call of a society tool was not ready. The next `advance` prepares it.
             Step::RunTool(call) if outside_tool(handles, &call).is_none() => Happened::Nothing,
             Step::CallModel(tools) => {
@@ -176,6 +178,28 @@ async fn drive(
             Step::RefuseTool(..) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }
+}
+
+/// The person may have stopped the agent, or an agent above it may have ended it. Then this turn has ended without its
+/// driver. Commits what the agent has changed in such a turn. If the turn has ended by itself, its changes are committed
+/// already.
+async fn settle_if_stopped(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    turn: &Turn,
+) -> Result<(), Error> {
+    let has_ended = matches!(turn.next(u64::MAX), Step::Finish(_) | Step::Fail(_) | Step::Ended);
+    if has_ended || !turn.acted_outside() || handles.draining.is_cancelled() {
+        return Ok(());
+    }
+    let mut reader = handles.store.reader().await?;
+    let open_now = turns::open(&mut reader, conversation).await?;
+    drop(reader);
+    if open_now.as_ref() != Some(open) {
+        settle(handles, conversation, open).await;
+    }
+    Ok(())
 }
 
 /// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped or paused the

@@ -64,6 +64,43 @@ async fn a_commit_leaves_out_what_only_others_are_writing_in_the_same_workspace(
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "also in a worktree\nmine\nof both\n");
 }
 
+/// A tool of root has written a file and still runs when the person stops root.
+#[tokio::test]
+async fn what_a_stopped_turn_has_changed_is_committed_in_the_name_of_its_agent() {
+    let world = World::new().await;
+    world.say("user", "root", json!("write")).await;
+    let note = file(&world, "note").await;
+    let repository = world.directory.path().join("workspaces/t-1/git");
+    if !repository.exists() {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    }
+    let written = Arc::new(Notify::new());
+    let at = Arc::clone(&written);
+    let tool = FakeTool::new("scribble", move |_| {
+        std::fs::write(&note, "x").unwrap();
+        at.notify_one();
+        std::future::pending::<Result<Output, Refusal>>().boxed()
+    });
+    let script = ScriptedModel::in_order(vec![Say::Call("scribble", json!({}))]);
+    let handles = world.handles(script, with_workspaces(&world, vec![tool]));
+    let (root, halt) = (world.of("root"), CancellationToken::new());
+    let stop = async {
+        written.notified().await;
+        let target = crate::steer::Target::Agent(AgentId::root());
+        crate::steer::stop(&world.store, Arc::clone(&world.snapshot), target).await.unwrap();
+        halt.cancel();
+    };
+    let (ran, ()) = tokio::join!(run(&handles, &root, &halt), stop);
+    ran.unwrap();
+    assert_eq!(world.query("SELECT state FROM turns").await, ["stopped"]);
+    let log = ["log", "-1", "--format=%ae", "--name-only", "main"];
+    let log = Command::new("git").arg("-C").arg(repository).args(log).output().unwrap();
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
+    let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines, ["root@polity.invalid", "note"]);
+}
+
 /// A commit may fail because the database cannot be read: here, the place of the workspace becomes unreadable during the
 /// last model call.
 #[tokio::test]
