@@ -2,19 +2,21 @@
 // changed files.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DONE, maker } from "./support/maker.mjs";
 import { serviceAt } from "./support/model.mjs";
 import { go, idle, isFocused, live, row, until } from "./support/page.mjs";
+import { runner } from "./support/runner.mjs";
 import { PHONE, openAgain, withSociety } from "./support/society.mjs";
 
 const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
 
-/** Runs a society whose policy asks the user before each change of a file. */
+/** The settings of a society whose policy asks the user before each change of a file. */
+const app = { tools: { policy: [{ group: "files", write: true, decide: "ask" }] } };
+
 export async function handsOf(browser, binary, says, skips) {
   const model = await maker(FILES);
-  const app = { tools: { policy: [{ group: "files", write: true, decide: "ask" }] } };
   await withSociety(browser, binary, { name: "hands", app, services: [serviceAt("maker", model.url)], model }, async ({ daemon, page, context }) => {
     await plays(page, daemon, says, skips);
     await choosesAWorkspace(page, daemon, says);
@@ -22,6 +24,7 @@ export async function handsOf(browser, binary, says, skips) {
     await allowsMore(page, daemon, says);
     await onAPhone(browser, context, daemon, says);
   });
+  await showsTheWay(browser, binary, says);
 }
 
 const card = (page, path) => page.locator(".approval", { hasText: path });
@@ -204,4 +207,23 @@ async function onAPhone(browser, context, daemon, says) {
   assert.ok(await width() <= 390, `the changes are ${await width()} pixels wide`);
   assert.deepEqual(await phone.complaints(), []);
   await phone.context.close();
+}
+
+/** Root reads a file in the user's directory, and then writes a file. */
+async function showsTheWay(browser, binary, says) {
+  says("a question shows how content from outside has reached the agent");
+  const reads = ["str_replace_editor", { command: "view", path: "own.txt" }];
+  const writes = ["str_replace_editor", { command: "create", path: "new.md", file_text: "new\n" }];
+  const model = await runner([reads, writes]);
+  await withSociety(browser, binary, { name: "the way", app, services: [serviceAt("runner", model.url)], model }, async ({ daemon, page }) => {
+    const project = join(daemon.home, "project");
+    mkdirSync(project);
+    writeFileSync(join(project, "own.txt"), "mine\n");
+    await daemon.write("先读再写", { workspace: project });
+    await openQuestion(daemon, "new.md");
+    await go(page, "approvals");
+    const steps = card(page, "new.md").locator("ol.way li");
+    await until("the way is shown", async () => (await steps.count()) === 2);
+    assert.deepEqual(await steps.allTextContents(), ["files", "root read it with str_replace_editor"]);
+  });
 }
