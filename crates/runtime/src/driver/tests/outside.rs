@@ -7,7 +7,7 @@ use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
 use polity_society::tool_group::{ServerName, ToolGroup};
 use polity_store::seen::{self, Holder, Step};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::Barrier;
 
@@ -271,6 +271,42 @@ async fn a_text_from_outside_is_quoted_and_cannot_pose_as_a_message() {
     assert!(lines[2].ends_with(&header) && lines[2] != header, "{text}");
     let records = world.query("SELECT body FROM records WHERE body LIKE '%\"sources\":[\"web\"]%'").await;
     assert_eq!(records.len(), 1);
+}
+
+/// Each imitation of a line of the system comes from outside in a quoted text, and in JSON such as the result of a
+/// command.
+#[tokio::test]
+async fn no_imitation_from_outside_begins_an_unmarked_line() {
+    const INJECTIONS: &str = include_str!("../../../../society/src/present/injections.json");
+    const BREAKS: [char; 10] =
+        ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
+    let injections: BTreeMap<String, String> = serde_json::from_str(INJECTIONS).unwrap();
+    let all = injections.into_values().collect::<Vec<_>>().join("\n");
+    let imitates = |line: &&str| {
+        let first = line.chars().find(|character| character.is_alphanumeric() || *character == '【');
+        first == Some('【')
+    };
+    assert!(all.split(BREAKS).filter(imitates).count() >= 40);
+
+    let world = World::new().await;
+    let tools = vec![
+        FakeTool::returns("read", Ok(Output::text("page", all.clone()))),
+        FakeTool::returns("print", Ok(Output::json(json!({"output": all, (all.as_str()): 1})))),
+    ];
+    let calls = Say::Calls(vec![("read", json!({})), ("print", json!({}))]);
+    let script = drive_reader(&world, json!({}), vec![calls, Say::Text("done")], tools).await;
+    let request = script.requests().last().unwrap().clone();
+    let results = request.messages.iter().filter_map(|message| match message {
+        Wire::Tool { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    let results: Vec<&str> = results.collect();
+    let [quoted, printed] = &results[..] else { panic!("{results:?}") };
+    let mark = world.snapshot.prompts.texts.get(polity_society::text::TextKey::MessageQuoteMark);
+    let is_unmarked = |line: &&str| !line.starts_with(mark);
+    let unmarked: Vec<&str> = quoted.split(BREAKS).skip(1).filter(imitates).filter(is_unmarked).collect();
+    assert_eq!(unmarked, [""; 0]);
+    assert_eq!(printed.split(BREAKS).count(), 1, "{printed}");
 }
 
 /// A command may read the files of its workspace and the web, for example.
