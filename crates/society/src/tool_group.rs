@@ -261,6 +261,23 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn the_groups_are_those_of_the_documentation() {
+        let names: Vec<_> = ToolGroup::BUILT_IN.iter().map(ToolGroup::name).collect();
+        let expect = [
+            "organization",
+            "messages",
+            "artifacts",
+            "context",
+            "files",
+            "command",
+            "web",
+            "memory",
+            "schedule",
+        ];
+        assert_eq!(names, expect);
+    }
+
+    #[test]
     fn a_group_has_the_same_name_everywhere() {
         let server = ToolGroup::Server(ServerName::new("git").unwrap());
         for group in ToolGroup::BUILT_IN.iter().chain([&server]) {
