@@ -22,6 +22,9 @@ async fn check(bench: &Bench, level: Level, case: &Case, heart: &Heart) {
     let said = text(&ended);
     assert!(!said.contains("read-only value"), "{name}: the attack itself is wrong: {said}");
     assert!(!said.contains("syntax error"), "{name}: the attack itself is wrong: {said}");
+    for missing in ["perl: command not found", "perl: not found"] {
+        assert!(!said.contains(missing), "{name}: the attack was not tried: {said}");
+    }
     assert!(!said.contains(CANARY), "{name}: a secret was read: {said}");
     match holds {
         Says(wanted) => assert!(said.contains(wanted), "{name}: {:?}: {said}", ended.how),

@@ -420,7 +420,13 @@ pub(super) const CALLING: &[Case] = &[
     ),
     case(
         "capabilities",
-        "grep -h '^Cap' /proc/self/status | grep -v 0000000000000000; perl -e 'chown(0,0,\"hello.txt\") if 0; print syscall(105,$<+1)==0?\"OPEN\":\"refused\"'; grep NoNewPrivs /proc/self/status; echo end",
+        "perl -e 'my $h=pack(\"LL\",0x20080522,0); my $c=\"\\1\"x24; print syscall(125,$h,$c)==0 && $c eq \"\\0\"x24?\"none\":\"OPEN\"; print syscall(105,$<+1)==0?\"OPEN\":\"refused\"'; echo; echo end",
+        Never("OPEN"),
+    ),
+    // The call is `prctl` with `PR_GET_NO_NEW_PRIVS`.
+    case(
+        "new privileges",
+        "perl -e 'print syscall(157,39,0,0,0,0)==1?\"refused\":\"OPEN\"'; echo; echo end",
         Never("OPEN"),
     ),
     case(
@@ -508,6 +514,12 @@ pub(super) const REACHING: &[Case] = &[
         "stopping its supervisor",
         "for p in $PPID 1; do [ $p = 0 ] || kill -STOP $p; done; echo end",
         Says("end"),
+    ),
+    // At the sandbox level `partial`, a command cannot read `/proc`, so this case finds nothing there.
+    case(
+        "rights that it has already",
+        "grep '^Cap[IPEA]' /proc/self/status | grep -v '0000000000000000$' && echo OPEN; grep '^NoNewPrivs:' /proc/self/status | grep -v '1$' && echo OPEN; echo end",
+        Never("OPEN"),
     ),
     case("a child of one's own", "sleep 1000 & kill $! && wait $!; echo $?", Says("143")),
     case("zombies", "perl -e 'for(1..200){fork or exit} sleep 1; print \"end\\n\"'", Says("end")),
