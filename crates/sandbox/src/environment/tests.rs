@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::{Directories, environment};
+use super::{Directories, environment, proxy};
 
 fn of(daemon: &[(&str, &str)]) -> BTreeMap<String, String> {
     let daemon = daemon.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -25,6 +25,22 @@ fn invisible_places_are_not_named() {
     assert_eq!(result["RUSTUP_HOME"], "/home/p/.rustup");
     assert_eq!(result["LC_ALL"], "C.UTF-8");
     assert!(!result.contains_key("JAVA_HOME"));
+}
+
+/// Programs read the address of the proxy from variables with different names. A server on the own loopback is reached
+/// without the proxy.
+#[test]
+fn all_usual_variables_name_the_proxy() {
+    let variables = proxy(3128);
+    let leading = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    for name in leading {
+        assert_eq!(variables[name], "http://127.0.0.1:3128", "{name}");
+    }
+    for name in ["no_proxy", "NO_PROXY"] {
+        assert_eq!(variables[name], "localhost,127.0.0.1,::1", "{name}");
+    }
+    assert_eq!(variables["NODE_USE_ENV_PROXY"], "1");
+    assert_eq!(variables.len(), leading.len() + 3);
 }
 
 proptest! {

@@ -41,6 +41,20 @@ async fn a_command_works_in_its_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_program_of_polity_can_be_read() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let program = match level {
+            Level::Full => PathBuf::from("/run/polity/enter"),
+            Level::Partial | Level::None => entrance().program,
+        };
+        // The first four bytes of a Linux program are a control character and these letters.
+        let ended = bench.run(&format!("head -c 4 '{}' | tail -c 3", program.display())).await;
+        assert_eq!(text(&ended), "ELF", "{level:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_can_be_built_and_run() {
     for level in SANDBOXES {
         let Some(bench) = Bench::at(level).await else { continue };
