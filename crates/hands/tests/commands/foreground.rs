@@ -8,6 +8,7 @@ use polity_sandbox::{TaskLimits, Unconfined};
 use polity_society::command::{CommandEnd, CommandLimit};
 use polity_society::refusal::Refusal;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,11 +18,27 @@ async fn a_command_runs_in_each_sandbox() {
         assert_eq!(bench.tools(), ["bash", "bash_output", "bash_stop"]);
         let result = bench.bash("echo one > file; cat file; exit 3").await;
         assert_eq!((&result["exitCode"], &result["output"]), (&json!(3), &json!("one\n")), "{level:?}");
+        let fields: BTreeSet<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, BTreeSet::from(["durationMs", "exitCode", "output"]), "{level:?}");
+        let slow = bench.bash("sleep 0.1").await;
+        assert!(slow["durationMs"].as_u64().is_some_and(|duration| duration >= 100), "{level:?}: {slow}");
         let expected = if level == Level::Full { Confinement::Full } else { Confinement::Partial };
         assert_eq!(bench.commands.confinement(), expected);
         bench.settings.lock().unwrap().network = Network::Full;
         let expected = if level == Level::Full { Confinement::FullWithNetwork } else { Confinement::Partial };
         assert_eq!(bench.commands.confinement(), expected);
+    }
+}
+
+/// A command starts in the workspace, without the directory and the variables of the command before.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_command_runs_in_a_fresh_shell() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let first = bench.bash("mkdir d; cd d; export LEFT=behind; exec 2>&-").await;
+        assert_eq!(first["exitCode"], 0, "{level:?}: {first}");
+        let second = bench.bash("[ -d d ] && echo \"${LEFT-nothing}\"; echo heard >&2").await;
+        assert_eq!(second["output"], "nothing\nheard\n", "{level:?}: {second}");
     }
 }
 
