@@ -116,6 +116,13 @@ async fn a_request_is_sent_as_given_and_its_answer_is_quoted_unchanged() {
     for header in ["x-one: 1\r\n", "content-type: application/json\r\n"] {
         assert!(request.contains(header), "{request}");
     }
+    let words = json!({"method": "PUT", "url": server.url("/y"), "body": "some \"words\""});
+    bench.call("http_request", words).await.unwrap();
+    let request = &server.requests()[1];
+    assert!(
+        request.starts_with("PUT /y HTTP/1.1\r\n") && request.ends_with("\r\n\r\nsome \"words\""),
+        "{request}"
+    );
 }
 
 #[tokio::test]
@@ -225,15 +232,23 @@ async fn a_redirect_leads_only_to_hosts_that_the_rules_permit() {
 
 #[tokio::test]
 async fn the_search_is_offered_while_a_provider_is_set() {
-    let found = json!({"results": [{"url": "https://example.org/a", "title": "A", "content": "about a"}]});
+    let hit = |letter: &str| {
+        let url = format!("https://example.org/{letter}");
+        json!({"url": url, "title": letter, "content": format!("about {letter}")})
+    };
+    let hits = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(hit);
+    let found = json!({"results": hits});
     let server = Server::start(move |_| answer("200 OK", "", found.to_string().as_bytes())).await;
     let bench = Bench::reaching(&[]);
     assert_eq!(bench.names(), ["fetch_page", "http_request"]);
     let search = Some(Search::Searxng { url: server.url("/").parse().unwrap() });
     *bench.settings.lock().unwrap() = Settings { search, ..Settings::default() };
     assert_eq!(bench.names(), ["fetch_page", "http_request", "web_search"]);
+    let output = bench.call("web_search", json!({"query": "a b", "limit": 1})).await.unwrap();
+    assert_eq!(text(&output), ("web search: 1 results", "1. a\n   https://example.org/a\n   about a\n"));
     let output = bench.call("web_search", json!({"query": "a b"})).await.unwrap();
-    assert_eq!(text(&output), ("web search: 1 results", "1. A\n   https://example.org/a\n   about a\n"));
+    let (origin, list) = text(&output);
+    assert_eq!((origin, list.lines().count()), ("web search: 8 results", 3 * 8), "{list}");
     assert!(server.requests()[0].starts_with("GET /search?q=a+b&format=json "), "{:?}", server.requests());
 }
 

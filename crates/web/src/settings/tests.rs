@@ -29,6 +29,7 @@ fn settings_are_read_under_the_names_of_app_json() {
 
     let nothing: Settings = serde_json::from_value(json!({})).expect("settings");
     assert_eq!(nothing, Settings::default());
+    assert_eq!((nothing.max_bytes, nothing.max_redirects, nothing.timeout_ms), (20 << 20, 10, 30_000));
     let brave: Search = serde_json::from_value(json!({"brave": {"key": "secret"}})).expect("a provider");
     assert_eq!(brave, Search::Brave { key: SearchKey::new("secret") });
     assert!(!format!("{brave:?}").contains("secret"));
