@@ -9,7 +9,7 @@ use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, base64, from_data_url};
-use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run, start};
+use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run, service, start};
 
 /// Maximum wait for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -227,6 +227,23 @@ fn many_tools_are_found_by_a_search_and_are_still_offered_after_kill_9() {
     let (before, after) = (offered(&asked[1]), offered(&asked[2]));
     assert!(before.contains(&"fake__look".to_owned()) && before.len() <= 9, "{before:?}");
     assert_eq!(before, after, "the restart has forgotten what was found");
+}
+
+/// The definitions of the 68 tools take more than a tenth of the smaller window, and less than a tenth of the larger one.
+/// A tenth is the default.
+#[test]
+fn many_tools_are_searched_for_only_in_a_window_of_which_they_take_more_than_a_tenth() {
+    for (window, is_deferred) in [(16_384, true), (1_000_000, false)] {
+        let server = ScriptedServer::start(|_| Answer::say("done"));
+        let mut service = service("one", &server, &["text"]);
+        service["contextWindow"] = json!(window);
+        let fields = with(json!({"fake": fake(&json!({"FAKE_MORE": "60"}))}));
+        let polity = Polity::new(&json!({"services": [service]}), &app(&fields));
+        run(&polity, &["work"]).expect_code(0);
+        let asked = last_asked(&server);
+        let offered = ["search_tools", "fake__look"].map(|tool| asked.offered_tools().contains(&tool));
+        assert_eq!(offered, [is_deferred, !is_deferred], "{window}");
+    }
 }
 
 #[test]

@@ -146,3 +146,76 @@ fn text(secret: &SecretString) -> String {
 fn secrets(values: BTreeMap<String, SecretString>) -> BTreeMap<String, Secret> {
     values.into_iter().map(|(name, value)| (name, Secret::new(value.expose_secret()))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_registry::SecretText;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    const TIMEOUT: Duration = Duration::from_millis(7);
+
+    /// Returns the configuration of a server whose file is in `/configuration`. Only the variable `TOKEN` is set.
+    fn configured(launch: ServerLaunch<SecretText>) -> Result<Config, String> {
+        let settings = ServerSettings { launch, timeout: TIMEOUT, groups: BTreeSet::new() };
+        let variable = |name: &str| (name == "TOKEN").then(|| "a-secret".to_owned());
+        config(&settings, Path::new("/configuration"), variable)
+    }
+
+    fn started(cwd: Option<&str>, sandbox: ServerSandbox) -> Config {
+        let launch = ServerLaunch::Process {
+            command: SecretText::new("uvx"),
+            args: vec![SecretText::new("--token"), SecretText::new("${TOKEN}")],
+            env: BTreeMap::from([("KEY".to_owned(), SecretText::new("x ${TOKEN}"))]),
+            cwd: cwd.map(SecretText::new),
+            sandbox,
+        };
+        configured(launch).unwrap()
+    }
+
+    fn reached(url: &str) -> Result<Config, String> {
+        let headers = BTreeMap::from([("Authorization".to_owned(), SecretText::new("Bearer ${TOKEN}"))]);
+        configured(ServerLaunch::Http { url: SecretText::new(url), headers })
+    }
+
+    #[test]
+    fn a_process_starts_with_everything_that_the_file_says() {
+        let check = |cwd: Option<&str>, sandbox: ServerSandbox, directory: Option<&str>, expect: Sandbox| {
+            let process = Process {
+                command: "uvx".to_owned(),
+                args: vec!["--token".to_owned(), "a-secret".to_owned()],
+                env: BTreeMap::from([("KEY".to_owned(), Secret::new("x a-secret"))]),
+                cwd: directory.map(PathBuf::from),
+                sandbox: expect,
+            };
+            let expect = Config { launch: Launch::Process(process), timeout: TIMEOUT };
+            assert_eq!(started(cwd, sandbox), expect);
+        };
+        check(None, ServerSandbox::Off, Some("/configuration"), Sandbox::Off);
+        check(Some("tools"), ServerSandbox::Off, Some("/configuration/tools"), Sandbox::Off);
+        check(Some("/srv"), ServerSandbox::Off, Some("/srv"), Sandbox::Off);
+        check(Some("/srv"), ServerSandbox::On, Some("/srv"), Sandbox::On);
+        check(None, ServerSandbox::On, None, Sandbox::On);
+    }
+
+    #[test]
+    fn a_server_with_a_url_is_reached_with_its_headers() {
+        let http = Http {
+            url: Url::parse("https://a.example/mcp?key=a-secret").unwrap(),
+            headers: BTreeMap::from([("Authorization".to_owned(), Secret::new("Bearer a-secret"))]),
+        };
+        let expect = Config { launch: Launch::Http(http), timeout: TIMEOUT };
+        assert_eq!(reached("https://a.example/mcp?key=${TOKEN}"), Ok(expect));
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_used_has_a_reason_without_secrets() {
+        for url in ["${TOKEN}", "ftp://a.example/${TOKEN}"] {
+            let reason = "url is not an http or https URL once its variables are replaced";
+            assert_eq!(reached(url), Err(reason.to_owned()), "{url}");
+        }
+        let reason = "the environment variable LOST is not set";
+        assert_eq!(reached("https://${LOST}/${TOKEN}"), Err(reason.to_owned()));
+    }
+}
