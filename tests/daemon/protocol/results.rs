@@ -70,6 +70,8 @@ fn a_closing_text_that_does_not_fit_is_returned_once_and_the_next_one_goes_up() 
     assert_eq!(writer.len(), 2, "the writer must be asked once more");
     let first = &writer[0].heard()[0].text;
     assert!(first.contains("JSON Schema：{") && first.contains("\"title\""), "{first}");
+    let heard = writer[1].heard();
+    assert!(heard.last().is_some_and(|notice| notice.text.contains("it is not JSON")), "{heard:?}");
     let messages = messages_of(&polity);
     let answer = messages.iter().find(|message| message["payload"]["checked_result"].is_object()).unwrap();
     assert_eq!(answer["payload"]["checked_result"], json!({"title": "A Title"}));
@@ -91,6 +93,12 @@ fn a_message_that_never_fits_goes_up_with_what_is_wrong() {
     let messages = messages_of(&polity);
     let texts = messages.iter().filter(|message| message["text"] == "no JSON at all");
     assert_eq!(texts.count(), 1, "the first message must be refused");
+    let asked = server.requests().into_iter().map(|request| request.conversation());
+    let writer = asked.filter(|asked| asked.role_name() == "writer").next_back().expect("a request");
+    let sent = writer.results_of("send_message");
+    let [refused, marked] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((refused.error(), marked.error()), (Some("result_does_not_fit"), None));
+    assert_eq!(refused.value["details"], json!(["it is not JSON"]));
     server.assert_clean();
 }
 
@@ -185,6 +193,8 @@ fn a_text_that_was_returned_is_forgotten_once_something_else_was_sent() {
     run(&polity, &["a title"]).expect_code(0);
     let messages = messages_of(&polity);
     assert!(messages.iter().all(|message| message["text"] != "A Title"), "{messages:?}");
+    let stored = |message: &Value| message["payload"]["checked_result"] == json!({"title": "A"});
+    assert!(messages.iter().any(stored), "what fits is not stored with the message: {messages:?}");
 }
 
 /// The model wrote both answers in one batch, before it could know that the first answer does not fit the schema.
