@@ -112,6 +112,23 @@ fn a_workspace_apart_from_polity_is_demanded() {
     assert!(server.requests().is_empty());
 }
 
+/// Nothing is searched here, so no server needs to be at the address.
+#[test]
+fn a_search_is_offered_only_where_the_settings_name_a_provider() {
+    for (search, is_offered) in [
+        (json!(null), false),
+        (json!("http://127.0.0.1:1/"), true),
+        (json!({"provider": "brave", "key": "${POLITY_TESTS_NOT_SET}"}), false),
+    ] {
+        let server = ScriptedServer::start(|_| Answer::say("done"));
+        let polity = home(&server, &json!({"language": "en", "tools": {"web": {"search": search}}}));
+        run(&polity, &["work"]).expect_code(0);
+        let asked = server.requests()[0].conversation();
+        let offered = ["fetch_page", "web_search"].map(|tool| asked.offered_tools().contains(&tool));
+        assert_eq!(offered, [true, is_offered], "{search}");
+    }
+}
+
 /// An agent runs three commands that try forbidden things. Checks the output of each command.
 #[test]
 fn a_command_reaches_nothing_but_its_workspace() {

@@ -3,6 +3,7 @@ use crate::SecretText;
 use polity_sandbox::Network;
 use polity_society::policy::{Effect, HostPattern, Pattern, Rule, Source, Verdict};
 use polity_society::tool_group::Grant;
+use polity_web::{Search, SearchKey};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -356,6 +357,34 @@ fn a_server_with_a_mistake_in_its_start_is_left_out() {
     app.json: /mcpServers/other/sandbox: there is no such field; it has no effect
     app.json: /mcpServers/kept/groups: names a group that is the name of another server; it is left out
     "#);
+}
+
+#[test]
+fn a_search_has_an_address_or_a_provider_with_a_key() {
+    let read = |search: &Value| {
+        let web = json!({"allowHosts": ["wiki.corp"], "search": search});
+        let (settings, problems) = of_tools(json!({"web": web}), json!({}));
+        let resolved = settings.tools.web.resolve(|name| (name == "KEY").then(|| "k3y".to_owned()));
+        (resolved.unwrap(), problems)
+    };
+    let with = |search: Option<Search>| {
+        let allow_hosts = vec!["wiki.corp".parse().unwrap()];
+        polity_web::Settings { allow_hosts, search, ..polity_web::Settings::default() }
+    };
+    let address = "http://127.0.0.1:8888/searx";
+    for (written, expect) in [
+        (json!(null), None),
+        (json!(address), Some(Search::Searxng { url: address.parse().unwrap() })),
+        (json!({"provider": "brave", "key": "${KEY}"}), Some(Search::Brave { key: SearchKey::new("k3y") })),
+        (json!({"provider": "tavily", "key": "own"}), Some(Search::Tavily { key: SearchKey::new("own") })),
+    ] {
+        assert_eq!(read(&written), (with(expect), String::new()), "{written}");
+    }
+    for wrong in ["a.example", "ftp://a.example", "http://user:password@a.example"] {
+        let (settings, problems) = read(&json!(wrong));
+        assert_eq!(settings, with(None), "{wrong}");
+        assert!(problems.starts_with("app.json: /tools/web/search: "), "{wrong}: {problems}");
+    }
 }
 
 #[test]
