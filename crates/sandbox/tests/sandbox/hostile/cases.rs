@@ -73,6 +73,12 @@ pub(super) const READING: &[Case] = &[
     case("environments of others", "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; echo end", Says("end")),
     case("the environment of the daemon", "cat /proc/@PID/environ && echo READ; echo end", Never("READ")),
     case("memory of the daemon", "cat /proc/@PID/maps /proc/@PID/mem && echo READ; echo end", Never("READ")),
+    differs(
+        "the list of processes",
+        "ls /proc && echo READ; ls /proc/1 && echo READ; echo end",
+        Says("end"),
+        Never("READ"),
+    ),
     case(
         "the root of process 1",
         "cat /proc/1/root@DATA/token /proc/1/cwd/token; ls /proc/1/root@PERSON && echo READ; echo end",
