@@ -49,6 +49,7 @@ test("every state of an agent has its texts, its shape and its colour, and the p
   const [dom, css] = ["dom.js", "css/parts.css"].map((name) => readFileSync(new URL(name, ASSETS), "utf8"));
   for (const state of states) {
     assert.ok(`state.${state}` in en && `state.${state}.what` in en, state);
+    assert.ok(en[`state.${state}`].startsWith(state), `the page has another word for ${state} than the API and the commands`);
     assert.ok(dom.includes(`\n  ${state}: [`), state);
     assert.ok(css.includes(`.state-${state} {`), state);
   }

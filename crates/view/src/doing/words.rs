@@ -146,7 +146,12 @@ mod tests {
 
     #[test]
     fn lines() {
-        let check = |doing: Doing, expect: &str| assert_eq!(doing.words(13_000), expect);
+        let check = |doing: Doing, expect: &str| {
+            let state = doing.state().as_str();
+            assert_eq!(serde_json::to_value(&doing).expect("JSON")["state"], state);
+            assert!(expect.starts_with(state), "{expect:?} does not begin with {state}");
+            assert_eq!(doing.words(13_000), expect);
+        };
         check(thinking(0, None), "thinking at local, 12 s");
         check(thinking(34, None), "thinking at local, 12 s, 34 tokens");
         let silence = |then, fallback| Some(Silence { since: 1_000, until: 61_000, then, fallback });
