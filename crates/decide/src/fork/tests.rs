@@ -1,6 +1,7 @@
 use super::*;
 use polity_store::fork::{
-    AgentRow, ApprovalRow, ContactRow, InheritedRow, NoteRow, OutputRow, RecordRow, RoleRow, TaskRow, TurnRow,
+    AgentRow, ApprovalRow, ContactRow, GrantRow, InheritedRow, NoteRow, OutputRow, PermissionRow, RecordRow,
+    RoleRow, SeenRow, TaskRow, TurnRow,
 };
 use proptest::prelude::*;
 
@@ -192,6 +193,47 @@ fn a_copy_has_the_texts_and_artifacts_that_were_held_when_the_turn_began() {
     // When turn 2 began, nothing was held yet.
     let earlier = copy(2, &Change::default());
     assert_eq!((earlier.notes.len(), earlier.outputs.len(), earlier.inherited.len()), (0, 0, 0));
+}
+
+fn grant(artifact: &str, at: i64) -> GrantRow {
+    GrantRow { agent: "seer-7k2f".to_owned(), artifact: artifact.to_owned(), stored_at: at }
+}
+
+fn permission(tool: &str, at: i64) -> PermissionRow {
+    let (tool, role, calls) = (tool.to_owned(), "seer".to_owned(), "{}".to_owned());
+    PermissionRow { tool, role, calls, created_at: at }
+}
+
+fn seen(holder: &str, source: &str, at: i64) -> SeenRow {
+    let (holder, source) = (format!("agent:{holder}"), source.to_owned());
+    SeenRow { holder, source, way: "[]".to_owned(), since: at }
+}
+
+/// Turn 3 begins at the time 30. A role, an agent, a contact, a right to open an artifact, a permission and a source are
+/// younger. The younger agent was hired in turn 2, which was open when turn 3 began.
+#[test]
+fn a_copy_has_nothing_that_came_after_the_turn_began() {
+    let (seer, later) = ("seer-7k2f", "mara-8p3q");
+    let mut rows = task();
+    rows.roles.push(RoleRow { id: "role-3c4d".to_owned(), created_at: 35, ..rows.roles[0].clone() });
+    let hired =
+        AgentRow { id: later.to_owned(), hired_in: Some(2), created_at: 35, ..rows.agents[0].clone() };
+    rows.agents.push(hired);
+    let known = rows.contacts[0].clone();
+    rows.contacts.push(ContactRow { owner: seer.to_owned(), agent: "root".to_owned(), since: 35, ..known });
+    rows.grants = vec![grant("pic1234567", 25), grant("pic7654321", 35)];
+    rows.permissions = vec![permission("bash", 25), permission("fetch", 35)];
+    rows.seen = vec![seen(seer, "files", 25), seen(later, "files", 25), seen(seer, "web", 35)];
+
+    let Rows { roles, agents, contacts, grants, permissions, seen: sources, .. } =
+        kept(rows, 3, &Change::default()).unwrap().rows;
+    let roles: Vec<&str> = roles.iter().map(|row| row.id.as_str()).collect();
+    let agents: Vec<&str> = agents.iter().map(|row| row.id.as_str()).collect();
+    let contacts: Vec<&str> = contacts.iter().map(|row| row.agent.as_str()).collect();
+    assert_eq!((roles, agents, contacts), (vec!["role-1a2b"], vec![seer], vec![seer]));
+    assert_eq!(grants, [grant("pic1234567", 25)]);
+    assert_eq!(permissions, [permission("bash", 25)]);
+    assert_eq!(sources, [seen(seer, "files", 25)]);
 }
 
 /// A task in which `seer-7k2f` asks the person about a call before turn 3 begins. The person allows the call. The first
