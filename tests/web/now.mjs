@@ -39,6 +39,16 @@ async function plays(page, daemon, model, says) {
   await card(page, clerk.id).locator(".elapsed").waitFor();
   // The tree shows the elapsed time too, for each agent that works or waits.
   for (const id of ["root", clerk.id]) await row(page, id).locator(".tree-model .elapsed").waitFor();
+  // Nothing but the page's own clock updates this timer.
+  await page.evaluate(() => {
+    const timer = document.createElement("span");
+    timer.className = "elapsed";
+    timer.dataset.since = String(Date.now() - 65_000);
+    document.body.append(timer);
+  });
+  const timer = page.locator("body > .elapsed");
+  await until("the elapsed times go on", async () => /^\d+:\d\d$/.test(await timer.textContent()));
+  await timer.evaluate((one) => one.remove());
   await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
   await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();
   assert.equal(await stuck(page).count(), 0);
