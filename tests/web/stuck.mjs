@@ -149,9 +149,22 @@ async function explains(page, daemon, { accountant, courier }, says) {
     await filter.click();
   }
   await daemon.post(`/api/agents/${courier.id}/resume?scope=agent`);
+
+  says("\"Why?\" opens from a message whose request has failed, and from a task that is open");
+  const { messages } = await daemon.get(`/api/messages?to=${accountant.id}&limit=1000`);
+  const failed = messages.find((message) => message.from === "root" && message.state === "failed");
+  await page.evaluate((id) => { location.hash = `#/timeline/message/${id}`; }, failed.id);
+  await opensWhy(page, detail(page).locator(".facts .why-link"), ["unanswered", "turn_failed", ...ATTEMPT]);
+  const { task } = events.find((one) => one.event === "task_started");
+  await go(page, "tasks");
+  await page.locator(`tr[data-key="${task}"] .task-files`).click();
+  await detail(page).locator(".task-head .why-link").click();
+  await detail(page).locator(".why > li.fact-task_open").waitFor();
+  await detail(page).locator(".detail-head button").last().click();
+  await detail(page).waitFor({ state: "hidden" });
 }
 
-async function remedies(page, daemon, { accountant, courier }, says) {
+async function remedies(page, daemon, { accountant, copyist, courier }, says) {
   says("an answer to a question that is stuck");
   await go(page, "now");
   await stuck(page, "question", QUESTION).locator("button[data-does=write]").click();
@@ -189,6 +202,15 @@ async function remedies(page, daemon, { accountant, courier }, says) {
   await stuck(page, "request", "信使").waitFor({ state: "detached" });
   await until("root waits for nobody", async () => (await daemon.get("/api/agents/root")).waitsFor.length === 0);
   assert.ok((await daemon.events()).some((one) => one.event === "agent_stopped" && one.agent === courier.id));
+
+  says("a remedy that \"Why?\" names lets a parked agent go on");
+  await stuck(page, "parked", "抄写员").locator(".why-link").click();
+  await detail(page).locator("[data-remedy=resume] button").click();
+  await page.locator("dialog[open] button.primary").click();
+  await stuck(page, "parked", "抄写员").waitFor({ state: "detached" });
+  assert.notEqual((await daemon.get(`/api/agents/${copyist.id}`)).state, "parked");
+  await detail(page).locator(".detail-head button").last().click();
+  await detail(page).waitFor({ state: "hidden" });
 }
 
 async function parks(page, daemon, says) {
