@@ -130,6 +130,7 @@ async function explains(page, daemon) {
   await detail.locator(".role-system").waitFor();
   const sent = await daemon.get(`/api/sent/${answered.sent}`);
   await until("all messages are shown", async () => (await detail.locator(".history .record").count()) === JSON.parse(sent.body).messages.length);
+  assert.equal(await detail.locator(".as-sent pre").textContent(), sent.body);
   await page.goBack();
 
   says("the remedy introduces an agent that can see");

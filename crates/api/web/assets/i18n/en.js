@@ -459,6 +459,7 @@ export default {
   "remedy.write.do": "Write",
   "request.estimate": "about {n}",
   "request.json": "As JSON",
+  "request.json.sent": "The whole body, exactly as it was sent",
   "request.json.show": "The whole body",
   "request.messages": "{n} message|{n} messages",
   "request.shown": "Artifacts in the request",

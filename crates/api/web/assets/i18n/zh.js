@@ -459,6 +459,7 @@ export default {
   "remedy.write.do": "写消息",
   "request.estimate": "约 {n}",
   "request.json": "JSON 原文",
+  "request.json.sent": "完整请求体，与发送时完全相同",
   "request.json.show": "完整请求体",
   "request.messages": "{n} 条消息",
   "request.shown": "其中的工件",

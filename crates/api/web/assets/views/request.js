@@ -3,8 +3,11 @@
 import { append, h } from "../dom.js";
 import { code, section } from "./shared.js";
 
-/** Shows the body of a request: first each message, then the whole body as JSON. */
-export function requestBody(app, body) {
+/**
+ * Shows the body of a request: first each message, then the whole body as JSON. `sent` is the text of a body that was
+ * sent. It is shown too, because `body` does not tell how the numbers and the spaces in this text were written.
+ */
+export function requestBody(app, body, sent = null) {
   const { t } = app;
   const messages = Array.isArray(body?.messages) ? body.messages : [];
   return [section(t("request.messages", { n: messages.length }), h("div.history", {}, messages.map((message) =>
@@ -12,7 +15,8 @@ export function requestBody(app, body) {
       h("header", {}, h("strong", {}, message.role), message.tool_call_id ? h("span.id", {}, message.tool_call_id) : null),
       parts(message.content),
       (message.tool_calls ?? []).map((call) => h("details.call", {}, h("summary", {}, h("code", {}, call.function?.name ?? "")), code(call.function?.arguments ?? call))))))),
-  section(t("request.json"), append(h("details.call"), [h("summary", {}, t("request.json.show")), code(body)]))];
+  section(t("request.json"), append(h("details.call"), [h("summary", {}, t("request.json.show")), code(body)]),
+    sent === null ? null : append(h("details.call.as-sent"), [h("summary", {}, t("request.json.sent")), code(sent)]))];
 }
 
 function parts(content) {

@@ -32,7 +32,7 @@ export function showSent(app, id, title, body, signal) {
         [t("sent.outcome"), t(`sent.outcome.${sent.outcome}`)], [t("time"), time(app, sent.at)],
         [t("request.shown"), sent.shown.length > 0
           ? h("span.chips", {}, sent.shown.map((one) => routingChip(app, one, sent.number))) : null]),
-      sent.body === undefined ? nothing(t("sent.gone")) : requestBody(app, JSON.parse(sent.body)));
+      sent.body === undefined ? nothing(t("sent.gone")) : requestBody(app, JSON.parse(sent.body), sent.body));
   }
 
   return {
