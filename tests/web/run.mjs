@@ -321,12 +321,14 @@ async function writes(page, daemon, reader) {
     attempts += 1;
     keys.add(await route.request().headerValue("idempotency-key"));
     if (attempts > 2) return route.continue();
+    await page.locator(".write-head .elapsed").waitFor();
     await route.fetch();
     return route.abort();
   });
   await send(page, "只说一次");
   await page.locator(".message.mine", { hasText: "只说一次" }).waitFor();
   await until("it is sent", async () => (await page.locator("textarea[name=text]").inputValue()) === "");
+  assert.equal(await page.locator(".write-head .elapsed").count(), 0);
   await page.unroute("**/api/messages");
   assert.equal(attempts, 3);
   assert.equal(keys.size, 1);

@@ -7,7 +7,7 @@
 
 /** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {
-  return { to, task, service: null, workspace: "", access: "write", text: "", files: [], key: null, state: "writing", problem: null };
+  return { to, task, service: null, workspace: "", access: "write", text: "", files: [], key: null, state: "writing", since: null, problem: null };
 }
 
 /**
@@ -18,9 +18,12 @@ export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }
 
-/** Marks the draft as being sent. A key from an earlier attempt stays; without such a key, the draft gets `key`. */
-export function sending(draft, key) {
-  return { ...draft, key: draft.key ?? key, state: "sending", problem: null };
+/**
+ * Marks the draft as being sent since the time `since`. A key from an earlier attempt stays; without such a key, the
+ * draft gets `key`.
+ */
+export function sending(draft, key, since) {
+  return { ...draft, key: draft.key ?? key, state: "sending", since, problem: null };
 }
 
 /** Records the reference of a file that was stored. */

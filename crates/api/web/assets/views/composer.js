@@ -6,6 +6,7 @@ import { changed, failed, fresh, letter, mayChooseWorkspace, passes, sendable, s
 import { foresee } from "../foresee.js";
 import { size } from "../format.js";
 import { refill } from "../morph.js";
+import { timer } from "./calls.js";
 import { button, iconButton } from "./shared.js";
 
 const FOUND = 12;
@@ -75,6 +76,8 @@ export function mountComposer(app) {
   const attached = h("div.attached", { role: "list", "aria-label": t("attachments") });
   const foreseen = h("ul.foreseen", { role: "status", "aria-label": t("foreseen") });
   const status = h("div.write-status", { role: "status" });
+  // The time stands outside of the status, because screen readers read a status again whenever it changes.
+  const lasts = h("span.write-lasts", { "aria-hidden": "true" });
   const sendButton = button(t("send"), send, { class: "primary send" }, "send");
   const element = h("form.composer", {
     "aria-label": t("write"),
@@ -83,7 +86,7 @@ export function mountComposer(app) {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
     },
   },
-  h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, directory, access, h("span.spring"), status),
+  h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, directory, access, h("span.spring"), status, lasts),
   attached,
   foreseen,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
@@ -140,7 +143,7 @@ export function mountComposer(app) {
   async function send() {
     if (!sendable(store.draft)) return;
     const told = foresee(store.draft, store.model).map((one) => one.code);
-    put(sending(store.draft, key()));
+    put(sending(store.draft, key(), Date.now()));
     for (let attempt = 1; ; attempt += 1) {
       try {
         for (const one of store.draft.files) {
@@ -261,6 +264,7 @@ export function mountComposer(app) {
     text.readOnly = busy;
     element.classList.toggle("sending", busy);
     element.classList.toggle("failed", draft.state === "failed");
+    fill(lasts, busy ? timer(draft.since) : null);
     if (busy) fill(status, t("write.sending"));
     else if (draft.state === "failed") fill(status, h("span.bad", { role: "alert" }, t("write.failed", { why: draft.problem })));
     else fill(status);
