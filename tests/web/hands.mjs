@@ -38,6 +38,8 @@ async function plays(page, daemon, says, skips) {
   await page.locator(".page-now .stuck-approval", { hasText: "str_replace_editor" }).waitFor();
   await until("the count is 1", async () => (await count(page).textContent()) === "1");
   await row(page, "root").locator(".state-asking").waitFor();
+  await page.locator(".page-now .stuck-approval button[data-does=decide]").click();
+  await page.locator("body[data-page=approvals]").waitFor();
   await go(page, "timeline");
   await page.locator(".approvals-banner").waitFor();
 

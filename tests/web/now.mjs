@@ -50,6 +50,9 @@ async function plays(page, daemon, model, says) {
   await until("the elapsed times go on", async () => /^\d+:\d\d$/.test(await timer.textContent()));
   await timer.evaluate((one) => one.remove());
   await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
+  const { doing } = await daemon.get("/api/agents/root");
+  await card(page, "root").locator(".now-doing a.id", { hasText: doing.requests[0].request }).waitFor();
+  await card(page, "root").locator("header > .dim").waitFor();
   await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();
   assert.equal(await stuck(page).count(), 0);
 

@@ -45,6 +45,10 @@ async function tells(page, daemon, quiet, says) {
   says("after ten seconds, the card, the tree, the agent's page and the list of what is stuck say what happens when");
   await card.locator(".now-doing > .bad", { hasText: SILENCE }).waitFor();
   await page.locator(".stuck-service", { hasText: "The service quiet has accepted a request and sends nothing" }).waitFor();
+  await page.locator(".stuck-service button[data-does=runAgain]", { hasText: "far" }).click();
+  assert.equal(await page.locator("dialog.fork[open] select").inputValue(), "far");
+  await page.locator("dialog.fork[open] .actions button").last().click();
+  await page.locator("dialog.fork").waitFor({ state: "detached" });
   await until("the tree says so", async () => SILENCE.test(await row(page, "root").getAttribute("title")));
   await row(page, "root").click();
   await showsAgent(page, "root");

@@ -96,6 +96,9 @@ async function explains(page, daemon, { accountant, courier }, says) {
   await opensWhy(page, stuck(page, "parked", "会计").locator(".why-link"), PARKED);
   await opensWhy(page, stuck(page, "service", "busy").locator(".why-link"), ATTEMPT);
   await opensWhy(page, stuck(page, "question", QUESTION).locator(".why-link"), ["unanswered"]);
+  await stuck(page, "service", "busy").locator("button[data-does=checkService]").click();
+  await page.locator("body[data-page=services]").waitFor();
+  await go(page, "now");
   await opensWhy(page, page.locator(`.now-card[data-key="${courier.id}"] .why-link`), ATTEMPT);
 
   says("the remedy that runs the turn again proposes a service that has not failed and fits the role");
