@@ -71,6 +71,13 @@ async function plays(page, daemon, model, says) {
   await stuck(page).waitFor({ state: "detached" });
   await card(page, clerk.id).waitFor();
   assert.notEqual((await daemon.get(`/api/agents/${clerk.id}`)).state, "paused");
+
+  says("if everybody is paused, the remedy for root resumes everybody");
+  await daemon.post("/api/agents/root/pause?scope=subtree");
+  await stuck(page).locator("button[data-does=resume]", { hasText: "Resume root" }).click();
+  await until("nothing is stuck", async () => (await stuck(page).count()) === 0);
+  await card(page, clerk.id).waitFor();
+  assert.notEqual((await daemon.get(`/api/agents/${clerk.id}`)).state, "paused");
 }
 
 async function onAPhone(browser, context, daemon, says) {

@@ -69,7 +69,7 @@ test("every remedy has a button", () => {
   const remedies = {
     write: { to: "clerk", task: "t-1" },
     decide: { approval: "q1" },
-    resume: { agent: "clerk" },
+    resume: { agent: "clerk", scope: "subtree" },
     service: { role: "r-1", name: "clerk", services: ["cloud", "slow"], resume: "clerk" },
     run_again: { task: "t-1", turn: 7, services: ["cloud", "slow"] },
     try_again: { service: "local" },
@@ -85,6 +85,8 @@ test("every remedy has a button", () => {
   }
   const [answer] = actionsOf(t, { remedy: "write", ...remedies.write }, { stuck: "question" }, who);
   assert.deepEqual(answer, { does: "write", label: "Answer", to: "clerk", task: "t-1" });
+  const [resume] = actionsOf(t, { remedy: "resume", ...remedies.resume }, { stuck: "paused" }, who);
+  assert.deepEqual(resume, { does: "resume", label: "Resume clerk", agent: "clerk", scope: "subtree" });
   const [, slow] = actionsOf(t, { remedy: "service", ...remedies.service }, { stuck: "parked" }, who);
   assert.deepEqual([slow.role, slow.service, slow.resume], ["r-1", "slow", "clerk"]);
   const [again] = actionsOf(t, { remedy: "run_again", ...remedies.run_again }, { stuck: "parked" }, who);
