@@ -17,6 +17,12 @@ The **figures** of [May](https://example.org/may), see [the file](artifact:none1
 1. first
    - [x] inner
 
+The sum is $a_i * b_i * c$, and the mean is
+
+$$
+\\frac{a}{b} * c * d
+$$
+
 | Name | Cost |
 |:-----|-----:|
 | pear | 12   |
@@ -37,7 +43,15 @@ ${"a long line of code ".repeat(20)}
 
 const FILES = [
   ["report.md", "text/markdown", REPORT, async (text) => text.locator(".markdown table td.align-right", { hasText: "12" }).waitFor()],
-  ["a.json", "application/json", "{\"list\": [1, {\"deep\": \"x\"}]}", async (text) => text.locator("details[open] .token-key", { hasText: "list" }).waitFor()],
+  ["a.json", "application/json", "{\"list\": [1, {\"deep\": \"x\"}]}", async (text) => {
+    await text.locator("details[open] .token-key", { hasText: "list" }).waitFor();
+    const branch = text.locator("details").last();
+    const deep = branch.locator(".token-key", { hasText: "deep" });
+    await deep.waitFor({ state: "attached" });
+    assert.equal(await deep.isVisible(), false, "a branch on the third level is not folded");
+    await branch.locator("summary").click();
+    await deep.waitFor();
+  }],
   ["a.csv", "text/csv", "name,what\npear,\"a, b\"\n", async (text) => text.locator(".sheet td", { hasText: /^a, b$/ }).waitFor()],
   ["a.diff", "text/x-diff", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n", async (text) => text.locator(".diff-added", { hasText: "+new" }).waitFor()],
   ["a.py", "text/x-python", "def f():\n    return 1\n", async (text) => text.locator(".token-keyword", { hasText: "def" }).waitFor()],
@@ -84,7 +98,7 @@ async function opened(page, daemon, name, type, content) {
 }
 
 export async function resultsOf(page, daemon, says) {
-  says("a report is shown with its table, list and code, and as it was written");
+  says("a report is shown with its table, list, code and formulas, and as it was written");
   await go(page, "conversation");
   await daemon.write(REPORT);
   const report = page.locator(".message.mine", { hasText: "报告" });
@@ -97,6 +111,7 @@ export async function resultsOf(page, daemon, says) {
   assert.equal(await report.locator("a[href='#/conversation/artifact/none1']").count(), 1);
   assert.equal(await report.locator("a[href='https://example.org/chart.png']").count(), 1);
   assert.equal(await report.locator("img, b").count(), 0);
+  assert.deepEqual(await report.locator("code.math, pre.math").allTextContents(), ["a_i * b_i * c", "\\frac{a}{b} * c * d"]);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await report.locator(".copy").first().click();
   await until("the code is copied", async () => (await page.evaluate(() => navigator.clipboard.readText())) === "const a = 1;");
