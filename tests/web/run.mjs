@@ -234,7 +234,7 @@ async function finds(page, daemon, reader) {
   await hit.click();
   await showsAgent(page, reader.id);
   await page.keyboard.press("Escape");
-  // The filters of the search, the timeline and the artifacts stay.
+  // The filters of the search, the timeline, the artifacts, the tasks and the tree stay.
   const chips = [["timeline", page.locator(".timeline-head .group-models")], ["artifacts", page.locator(".page-artifacts .chip[data-key=image]")]];
   for (const [name, chip] of chips) {
     await go(page, name);
@@ -242,8 +242,21 @@ async function finds(page, daemon, reader) {
   }
   const kinds = () => page.locator(".tile").evaluateAll((all) => [...new Set(all.map((one) => /kind-(\w+)/.exec(one.className)[1]))].join());
   await until("only pictures are shown", async () => (await kinds()) === "image");
+  const states = page.locator(".page-tasks select");
+  await go(page, "tasks");
+  await states.selectOption("answered");
+  const ended = page.locator(".legend-state.state-ended");
+  const isEndedShown = async () => (await ended.getAttribute("aria-pressed")) === "true";
+  const wasEndedShown = await isEndedShown();
+  await ended.click();
+  await until("the tree shows other states", async () => (await isEndedShown()) !== wasEndedShown);
   await page.reload();
   await live(page);
+  assert.equal(await isEndedShown(), !wasEndedShown, "the tree has forgotten which states it shows");
+  await ended.click();
+  await go(page, "tasks");
+  assert.equal(await states.inputValue(), "answered", "the page of the tasks has forgotten its filter");
+  await states.selectOption("");
   await until("the filter stays", async () => (await page.locator(".page-search select").inputValue()) === "agent");
   for (const [name, chip] of chips.toReversed()) {
     await go(page, name);
@@ -477,10 +490,15 @@ async function streams(page, daemon) {
     await folded.waitFor();
     const { tasks } = await daemon.get("/api/tasks");
     const task = tasks.find((one) => one.title === "慢慢说").id;
+    const thinking = (count) => page.locator(".legend-state.state-thinking .count", { hasText: new RegExp(`^${count}$`) }).waitFor();
+    await thinking(1);
     await page.locator(".task-choice").selectOption(tasks.find((one) => one.id !== task).id);
     await coming.waitFor({ state: "detached" });
+    // The counts of the states are those of the chosen task, and root does not think in that one.
+    await thinking(0);
     await page.locator(".task-choice").selectOption(task);
     await coming.waitFor();
+    await thinking(1);
     await page.locator(".task-choice").selectOption("");
     await go(page, "now");
     await page.locator(".now-card[data-key=root] .now-arriving", { hasText: new RegExp(`^${PIECES.slice(1).join("")}$`) }).waitFor();
