@@ -274,10 +274,37 @@ async function scrolls(page, list, where) {
   }
 }
 
+/**
+ * Scrolls a list to a place. When this function returns, the list has drawn its rows there. Returns whether the list has
+ * moved.
+ */
+const scrollTo = (list, top) => list.evaluate((element, to) => new Promise((resolve) => {
+  const before = element.scrollTop;
+  element.addEventListener("scroll", () => resolve(true), { once: true });
+  element.scrollTop = to;
+  if (element.scrollTop === before) resolve(false);
+}), top);
+
+/** Scrolls through a whole list, and checks each part of it. Returns the ids of all rows. */
+async function walks(page, list, where) {
+  const ids = new Set();
+  const height = await list.evaluate((element) => element.clientHeight);
+  let top = 0;
+  await scrollTo(list, top);
+  do {
+    await isHarmless(page, `${where}, from ${top}`);
+    for (const id of await list.locator(".row").evaluateAll((all) => all.map((one) => one.id))) ids.add(id);
+    top += height;
+  } while (await scrollTo(list, top));
+  return ids;
+}
+
 async function visits(page, daemon, workers, says) {
   says("the tree, the timeline, the tasks, the services, the approvals, and agents of each sort");
   await until("the names are in the tree", async () => (await page.locator(".tree-row").count()) > 10);
-  await scrolls(page, page.locator("[role=tree]"), "the tree");
+  const drawn = await walks(page, page.locator("[role=tree]"), "the tree");
+  const named = [...workers.map((one) => one.id), ...Array.from({ length: FORGED }, (_, at) => `hostile-${at}`)];
+  assert.deepEqual(named.filter((id) => !drawn.has(`tree-${id}`)), [], "these agents are not in the tree");
   await go(page, "timeline");
   await page.locator(".page-timeline .event").first().waitFor();
   await scrolls(page, page.locator(".page-timeline .virtual"), "the timeline");
