@@ -1,4 +1,4 @@
-//! Every source file and every test that the documentation names has to exist.
+//! Every source file, every test and every picture that the documentation names has to exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -77,4 +77,39 @@ fn every_test_that_the_guarantees_name_is_there() {
     assert!(named.len() > 100, "the page was not read");
     let missing: Vec<&&str> = named.iter().filter(|name| !found.contains(**name)).collect();
     assert!(missing.is_empty(), "these tests do not exist: {missing:?}");
+}
+
+/// Returns the paths of the pictures that a page shows. They are relative to the directory of the page.
+fn pictures(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| target.ends_with(".png") && !target.contains("://"))
+}
+
+/// Returns the width of a PNG file in pixels. The number stands after the signature, and the length and the name of the
+/// first chunk.
+fn width_of(picture: &Path) -> u32 {
+    let bytes = fs::read(picture).expect("a picture");
+    u32::from_be_bytes(bytes[16..20].try_into().expect("four bytes"))
+}
+
+#[test]
+fn every_picture_that_a_page_shows_is_there() {
+    let mut shown = BTreeSet::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        let directory = page.parent().expect("a directory");
+        for path in pictures(&text) {
+            let picture = fs::canonicalize(directory.join(path));
+            shown.insert(picture.unwrap_or_else(|error| panic!("{} shows {path}: {error}", page.display())));
+        }
+    }
+    // The pages show each of these views on a wide screen, on a phone and in the dark.
+    let directory = fs::canonicalize(repository().join("docs/pictures")).expect("the pictures");
+    for view in ["now", "task", "why", "artifact"] {
+        for (end, width) in [("", 1280), ("-phone", 390), ("-dark", 1280)] {
+            let picture = directory.join(format!("{view}{end}.png"));
+            assert!(shown.contains(&picture), "no page shows {}", picture.display());
+            assert_eq!(width_of(&picture), width, "{}", picture.display());
+        }
+    }
 }
