@@ -1,5 +1,6 @@
 //! If something will not work in a task, the person is warned before any model is asked. The warnings are in the answer
-//! of `POST /api/messages`, and `polity run` prints them on standard error.
+//! of `POST /api/messages`. `polity run` and `polity send` print them on standard error, and `polity chat` prints them in
+//! the conversation.
 
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -67,6 +68,11 @@ fn a_model_without_tools_is_foreseen() {
     let told = run(&polity, &["how much is it?"]).expect_code(0);
     assert_eq!(told.stdout, "42\n");
     assert!(told.stderr.contains(&format!("polity: warning: {text}\n")), "{}", told.stderr);
+    // The other commands that send messages print the warning, too.
+    let chat = polity.spawn_reading(&["chat", "--data", "data"], "how much is it?\n").wait().expect_code(0);
+    assert!(chat.stdout.contains(&format!("warning: {text}\n")), "{}", chat.stdout);
+    let sent = polity.run(&["send", "how much is it?", "--data", "data"]).expect_code(0);
+    assert!(sent.stderr.contains(&format!("polity: warning: {text}\n")), "{}", sent.stderr);
     let gets_no_tools =
         server.requests().iter().all(|request| request.conversation().offered_tools().is_empty());
     assert!(gets_no_tools, "the model gets tools, although the warning says that it calls none");
