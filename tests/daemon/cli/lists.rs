@@ -74,8 +74,10 @@ fn a_society_that_looked_at_a_picture() {
     assert!(words.contains("brief") && words.contains("contacts") && words.contains("vision"), "{words}");
     let heard = told(&polity, &["agent", reader, "--conversation"]);
     assert!(heard.contains("task_assignment") && heard.contains("replied"), "{heard}");
+    // Standard output contains the request alone, so that other programs can parse it.
     let request = told(&polity, &["agent", reader, "--request"]);
-    assert!(request.contains("\"messages\""), "{request}");
+    let parsed = serde_json::from_str::<Value>(&request);
+    assert!(parsed.is_ok_and(|parsed| parsed["messages"].is_array()), "{request}");
 
     let messages = rows(&polity, &["messages", "--task", task]);
     let numbers: Vec<&str> = column(&messages, "id").into_iter().filter_map(Value::as_str).collect();
