@@ -352,6 +352,8 @@ fn a_call_that_is_no_call_is_not_delivered_as_an_answer() {
     assert!(told.contains("a failed tool call in place of an answer, twice"), "{told}");
     assert!(!ended.stdout.contains("no_such_tool"), "{}", ended.stdout);
     assert_eq!(server.request_count(), 2);
+    let hint = "Your last answer was a tool call written as text";
+    assert!(last_asked(&server).messages().iter().any(|message| message.to_string().contains(hint)));
 
     let (_, ended) = first_and_then(call, "42");
     assert_eq!(ended.expect_code(0).stdout, "42\n");
