@@ -27,7 +27,11 @@ async fn the_token_opens_the_page() {
         .and_then(|(_, rest)| Some(rest.split_once("</style>")?.0.to_owned()));
     let hash = BASE64_STANDARD.encode(Sha256::digest(style.expect("a style")));
     assert!(policy.contains(&format!("style-src 'sha256-{hash}'")), "{policy}, not {hash}");
-    assert!(without.text().contains("polity view") && without.text().contains("欢迎"));
+    // The form greets in both languages, and explains where the token is.
+    let told = ["Welcome", "欢迎", "polity view", "the file <code>token</code>", "<code>token</code> 文件"];
+    for words in told {
+        assert!(without.text().contains(words), "{words:?} is not in {}", without.text());
+    }
 
     assert_eq!(without.header("cross-origin-opener-policy"), "same-origin");
     // Only a GET or HEAD request for the page gets the login form.
