@@ -20,6 +20,9 @@ const ENTER: &str = "\r";
 const ALT_ENTER: &str = "\x1b\r";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
+const ESCAPE: &str = "\x1b";
+const UP: &str = "\x1b[A";
+const DOWN: &str = "\x1b[B";
 /// Maximum number of columns that a line leaves empty at its beginning.
 const MARGIN: usize = 6;
 /// The line editor of the chat writes this escape sequence each time it begins to read a line. The tests wait for the
@@ -136,6 +139,23 @@ fn a_chat_can_be_typed_and_read_at_every_width() {
     assert_eq!(texts, WIDTHS.map(|columns| format!("begin {columns}\nsecond line")));
 }
 
+#[test]
+fn a_chat_shows_headings_lists_tables_and_code_as_such() {
+    let report = "# Report\n\n- one\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn main() {}\n```";
+    let server = ScriptedServer::start(move |_| Answer::say(report));
+    let (polity, _daemon) = served(&server);
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(40, &["chat", "--data", "data"]);
+    running.stdout_wait_times(READS, 1);
+    write!(keyboard, "write it{ENTER}").expect("a keyboard");
+    // The escape sequences begin a bold and an underlined text.
+    for shown in ["\x1b[1m\x1b[4mReport", "• one", "─┼─", " fn main() {}"] {
+        running.stdout_wait(shown);
+    }
+    running.stdout_wait_times(READS, 2);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    running.wait().expect_code(0);
+}
+
 /// A server accepts a request and sends nothing. On a narrow terminal, `run` shows all words about this.
 #[test]
 fn a_run_on_a_narrow_terminal_says_what_happens_when_about_a_silent_server() {
@@ -188,7 +208,7 @@ fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
     running.stdout_line("no task is chosen, so your next message begins one");
     running.stdout_wait_times(READS, 2);
     // The arrow key shows the line that another client has sent before. The last line is `/history`.
-    write!(keyboard, "\x1b[A\x1b[A{ENTER}").expect("a keyboard");
+    write!(keyboard, "{UP}{UP}{ENTER}").expect("a keyboard");
     server.wait_until(PATIENCE, |requests| requests.len() == 2);
     running.stdout_wait_times(READS, 3);
     write!(keyboard, "/quit{ENTER}").expect("a keyboard");
@@ -518,7 +538,7 @@ fn a_watch_answers_its_keys_at_every_width() {
     let agents: Vec<&str> = tree.lines().map(agent_on).collect();
     assert_eq!((agents.len(), agents[0]), (CREW + 1, "root"), "{tree}");
     let hidden = agents.len() - SHOWN;
-    for columns in WIDTHS {
+    for (columns, leave) in WIDTHS.into_iter().zip(["q", ESCAPE, CTRL_C]) {
         let arguments = ["watch", "--task", &task, "--data", "data"];
         let (running, mut keyboard) = polity.spawn_with_keyboard_at(columns, &arguments);
         let mut press = |keys: &str| keyboard.write_all(keys.as_bytes()).expect("a keyboard");
@@ -529,11 +549,15 @@ fn a_watch_answers_its_keys_at_every_width() {
         wait(1);
         press("k");
         wait(0);
+        press(DOWN);
+        wait(1);
+        press(UP);
+        wait(0);
         press(&"j".repeat(hidden));
         wait(hidden);
         press("k");
         wait(hidden - 1);
-        press("q");
+        press(leave);
         let shown = running.wait().expect_code(0).stdout;
         for screen in screens(&shown) {
             assert!(screen.len() <= 24 && screen[0].starts_with("polity"), "{screen:#?}");

@@ -341,7 +341,13 @@ mod tests {
         check(KeyCode::Char('q'), KeyModifiers::NONE, Some(Wish::Leave));
         check(KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Wish::Leave));
         check(KeyCode::Char('c'), KeyModifiers::NONE, None);
-        check(KeyCode::Down, KeyModifiers::NONE, Some(Wish::Down));
+        check(KeyCode::Esc, KeyModifiers::NONE, Some(Wish::Leave));
+        for code in [KeyCode::Up, KeyCode::Char('k')] {
+            check(code, KeyModifiers::NONE, Some(Wish::Up));
+        }
+        for code in [KeyCode::Down, KeyCode::Char('j')] {
+            check(code, KeyModifiers::NONE, Some(Wish::Down));
+        }
         assert_eq!(wish(&TerminalEvent::Resize(1, 1)), Some(Wish::Redraw));
     }
 }
