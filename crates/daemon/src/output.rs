@@ -23,7 +23,7 @@ pub(crate) use meter::Meter;
 pub(crate) use page::Page;
 pub(crate) use progress::in_words;
 pub(crate) use terminal::harmless;
-pub(crate) use text::{bytes, clipped, one_line};
+pub(crate) use text::{bytes, one_line, shortened};
 
 use crate::config::small_window;
 use crate::failure::Failure;

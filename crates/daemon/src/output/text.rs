@@ -1,5 +1,6 @@
 //! Shortens texts and sizes so that they fit on one line.
 
+use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthChar;
 
 /// Puts a text on one line and cuts it after this number of characters. Adds `…` if it was cut.
@@ -45,9 +46,38 @@ pub(crate) fn clipped(line: &str, columns: usize) -> String {
     clipped
 }
 
+/// Cuts a line as [`clipped`] does. If words are cut off, the line ends with `…`.
+pub(crate) fn shortened(line: &str, columns: usize) -> String {
+    let words = strip_str(line).to_string();
+    let width: usize = words.trim_end().chars().filter_map(UnicodeWidthChar::width).sum();
+    if width <= columns || columns == 0 {
+        return clipped(line, columns);
+    }
+    format!("{}…", clipped(line, columns.saturating_sub(1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_ends_with_a_sign() {
+        let check = |line: &str, columns: usize, expect: &str| {
+            let shown = shortened(line, columns);
+            assert_eq!(strip_str(&shown).to_string(), expect, "{line:?} at {columns}");
+        };
+        check("four", 4, "four");
+        check("fives", 4, "fiv…");
+        check("four  ", 4, "four");
+        check("a  b", 3, "a …");
+        check("四个字符", 8, "四个字符");
+        check("四个字符", 7, "四个字…");
+        check("四个字符", 6, "四个…");
+        check("\u{1b}[1mfives\u{1b}[0m", 4, "fiv…");
+        check("x", 1, "x");
+        check("xy", 1, "…");
+        check("x", 0, "");
+    }
 
     #[test]
     fn texts_in_one_line() {

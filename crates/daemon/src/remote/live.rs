@@ -3,7 +3,7 @@
 
 use crate::output::table::{DIM, HELD, NAME, PLAIN, painted};
 use crate::output::wrapped::{Line, wrapped};
-use crate::output::{clipped, harmless};
+use crate::output::{harmless, shortened};
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{Doing, Glimpse, Said};
 use std::collections::BTreeMap;
@@ -68,8 +68,8 @@ impl Live {
 
     /// Returns the lines for the agents of these tasks, root first: what the agent is doing, how long its server has been
     /// silent and what happens when, and the end of the text that its model is writing. Lines that are wider than
-    /// `columns` are cut, but the words about a silent server go on in the next line. If `tasks` is empty, returns the
-    /// lines for all tasks. If agents work in several tasks, the line of each agent names its task.
+    /// `columns` are cut and end with `…`, but the words about a silent server go on in the next line. If `tasks` is
+    /// empty, returns the lines for all tasks. If agents work in several tasks, the line of each agent names its task.
     pub(crate) fn lines(&self, tasks: &[TaskId], columns: usize, now: i64) -> Vec<String> {
         let mut agents: Vec<_> =
             self.agents.iter().filter(|((_, task), _)| tasks.is_empty() || tasks.contains(task)).collect();
@@ -102,7 +102,7 @@ impl Live {
         if more > 0 {
             lines.push(painted(DIM, &format!("{more} more are at work")));
         }
-        lines.iter().map(|line| clipped(line, columns)).collect()
+        lines.iter().map(|line| shortened(line, columns)).collect()
     }
 }
 

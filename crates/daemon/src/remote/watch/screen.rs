@@ -1,6 +1,6 @@
 //! Formats the screen of `polity watch` as lines.
 
-use crate::output::clipped;
+use crate::output::shortened;
 use crate::output::table::{BAD, Cell, DIM, NAME, painted, whole_line};
 use crate::remote::agents::{in_lines, row, tree};
 use crate::remote::finished::without_finished;
@@ -130,7 +130,7 @@ pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     let skipped = state.happened.len().saturating_sub(room);
     lines.extend(state.happened.iter().skip(skipped).cloned());
     lines.truncate(size.rows);
-    lines.iter().map(|line| clipped(line, size.columns)).collect()
+    lines.iter().map(|line| shortened(line, size.columns)).collect()
 }
 
 /// Says that a number of agents is left out. The screen does not show the agents that have ended, and does not know how
@@ -197,11 +197,11 @@ mod tests {
     fn a_screen() {
         insta::assert_snapshot!(screen(&mut state(3), 100, 14), @r#"
 polity  1 thinking  1 waiting  1 parked  1 paused  q quits
-root                                                  waiting for agent-sae2 (m000000002), 1 min 5 s
-├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for 
-│  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged               
-│  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                         
-└─ clerk-22bb      clerk                              paused, 1 min                                 
+root                                                  waiting for agent-sae2 (m000000002), 1 min 5 …
+├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for…
+│  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged              …
+│  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                        …
+└─ clerk-22bb      clerk                              paused, 1 min                                …
 ────────────────────────────────────────────────────────────────────────────────────────────────────
 1 something happened
 2 something happened
@@ -277,11 +277,11 @@ root    thinking at local  local
         state.link = Link::Down(Loss::Gone);
         state.first = 1;
         insta::assert_snapshot!(screen(&mut state, 48, 9), @r#"
-polity  1 thinking  1 waiting  1 parked  1 pause
-├─ agent-sae2      组长                         
-│  ├─ agent-7cwh   阅读者 “Ann”                 
-│  └─ writer-11aa  red <U+001B>[31m<U+0007> and 
-└─ clerk-22bb      clerk                        
+polity  1 thinking  1 waiting  1 parked  1 paus…
+├─ agent-sae2      组长                        …
+│  ├─ agent-7cwh   阅读者 “Ann”                …
+│  └─ writer-11aa  red <U+001B>[31m<U+0007> and…
+└─ clerk-22bb      clerk                       …
 ── 1 more (↑ ↓) ──
 7 something happened
 8 something happened
