@@ -93,8 +93,8 @@ fn a_message_that_never_fits_goes_up_with_what_is_wrong() {
     let messages = messages_of(&polity);
     let texts = messages.iter().filter(|message| message["text"] == "no JSON at all");
     assert_eq!(texts.count(), 1, "the first message must be refused");
-    let asked = server.requests().into_iter().map(|request| request.conversation());
-    let writer = asked.filter(|asked| asked.role_name() == "writer").next_back().expect("a request");
+    let mut asked = server.requests().into_iter().map(|request| request.conversation());
+    let writer = asked.rfind(|asked| asked.role_name() == "writer").expect("a request");
     let sent = writer.results_of("send_message");
     let [refused, marked] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((refused.error(), marked.error()), (Some("result_does_not_fit"), None));
