@@ -448,7 +448,8 @@ fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
         "arguments": {"task": task, "waitSeconds": 600}}});
     check_calls(&serving, "POST /mcp", &follow.to_string());
     for model in ["polity", "polity-direct"] {
-        let chat = json!({"model": model, "messages": [{"role": "user", "content": "hello"}]});
+        let messages = json!([{"role": "system", "content": "answer"}, {"role": "user", "content": "hello"}]);
+        let chat = json!({"model": model, "messages": messages});
         check_calls(&serving, "POST /v1/chat/completions", &chat.to_string());
     }
 }
